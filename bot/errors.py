@@ -1,4 +1,4 @@
-"""The errors that are expected, the user's and the world's, and the line that reports a bug."""
+"""The expected errors, the user's and the world's, and the line that reports a bug."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 class PrecedentError(Exception):
-    """Base of the errors that are expected. The message is one line that names the thing and the remedy.
+    """Base of the expected errors. The message is one line with the cause and the remedy.
 
-    ``cause`` is what is so. ``remedy`` is what mends it, or comes of it by itself; some errors tell both in the cause.
+    ``remedy`` is what to do, or what happens next by itself; some errors have both in the ``cause``.
     """
 
     exit_code = 1
     joint = "; "
-    """What stands between the two."""
+    """Separates the two."""
 
     def __init__(self, cause: str, remedy: str = "") -> None:
         super().__init__(f"{cause}{self.joint}{remedy}" if remedy else cause)
@@ -22,7 +22,7 @@ class PrecedentError(Exception):
 
 
 class UserError(PrecedentError):
-    """Something that the user gave is wrong: a setting, an argument, a file. Shown in one line, exit code 2."""
+    """The user gave something wrong: a setting, an argument, a file. Shown in one line, exit code 2."""
 
     exit_code = 2
 
@@ -32,11 +32,11 @@ class WorldError(PrecedentError):
 
 
 class StoreError(WorldError):
-    """The store could not be read or written; the message says what to do."""
+    """The store could not be read or written."""
 
 
 class UnreadableFile(StoreError):
-    """There is something else where files of ours belong: a link, a pipe, a file of any size. ``paths`` says where."""
+    """One of our files is not readable: it is a link, a pipe or too large. ``paths`` says which."""
 
     def __init__(self, cause: str, paths: Iterable[str]) -> None:
         super().__init__(cause)
@@ -44,7 +44,7 @@ class UnreadableFile(StoreError):
 
 
 class PathClash(StoreError):
-    """A write would make files that are the folders of others. ``paths`` says which."""
+    """A write would need one path as a file and as a folder. ``paths`` says which."""
 
     def __init__(self, cause: str, paths: Iterable[str]) -> None:
         super().__init__(cause)
@@ -52,11 +52,11 @@ class PathClash(StoreError):
 
 
 class TipMoved(Exception):
-    """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""
+    """Another writer was first: take the newest snapshot, apply the changes again, and write again."""
 
 
 def bug(error: BaseException) -> str:
-    """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
+    """An unexpected error as one line for a report: its type and place, without values, which may be private."""
     import traceback  # for a bug alone
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,7 +1,4 @@
-"""Files and paths: bounds on what is read, regular files only, durable writes, names of a store, and globs.
-
-Errors say what to do.
-"""
+"""Files and paths: bounded reads of regular files, durable writes, safe paths in a store, and globs."""
 
 from __future__ import annotations
 
@@ -19,22 +16,22 @@ from pathlib import Path, PurePath
 from bot.errors import PathClash, StoreError, UnreadableFile, UserError
 
 MAX_FILE = 16_000_000
-"""Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
+"""Most bytes of a file that is read whole. A thread of a million characters takes a third of it."""
 
 MAX_CHECKOUT = 500_000_000
-"""Bytes of a working copy: one blob of a megabyte may bear a million names."""
+"""Most bytes of a working copy: a blob of one megabyte may appear under a million names."""
 
 MAX_FILES = 400_000
-"""Names in a store: 100,000 threads take a quarter of it."""
+"""Most names in a store. 100,000 threads take a quarter of it."""
 
 MAX_DEPTH = 20
-"""Folders within each other that are looked into."""
+"""Most levels of folders that are read."""
 
 _MANY = 64
 
 
 def shipped(name: str) -> Path:
-    """A folder that comes with the program: in a wheel inside the package, in a checkout and the image beside it."""
+    """A folder shipped with the program: inside the package in a wheel, next to it in a checkout and in the image."""
     package = Path(__file__).resolve().parent
     return package / name if (package / name).is_dir() else package.parent / name
 
@@ -47,7 +44,7 @@ class DiskTrouble(StoreError):
 
 @contextmanager
 def on_disk(doing: str) -> Iterator[None]:
-    """Turn what the operating system says against ``doing`` something into DiskTrouble."""
+    """Turn an OSError while ``doing`` something into DiskTrouble."""
     try:
         yield
     except OSError as error:
@@ -55,9 +52,9 @@ def on_disk(doing: str) -> Iterator[None]:
 
 
 def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
-    """The content of a regular file of at most so many bytes, None where there is no file.
+    """Read a regular file of at most ``most`` bytes, None if there is no file.
 
-    UnreadableFile for a symlink, a device or a pipe, none of which is waited for, and for a larger file.
+    Raises UnreadableFile for a larger file, and for a symlink, a device or a pipe, without waiting for it.
     """
     descriptor = _opened(file)
     if descriptor is None:
@@ -70,7 +67,7 @@ def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
 
 
 def copy_regular(file: Path, target: Path, most: int) -> int:
-    """Copy a regular file of at most so many bytes, and say how many it has; a larger one is left out."""
+    """Copy a regular file of at most ``most`` bytes; a larger one is not copied. Returns its size."""
     descriptor = _opened(file)
     if descriptor is None:
         return 0
@@ -99,7 +96,7 @@ def _opened(file: Path) -> int | None:
 
 
 def is_regular(file: Path) -> bool:
-    """Whether it is a regular file itself, and no link to one."""
+    """Whether it is a regular file, not a link to one."""
     try:
         return stat.S_ISREG(file.lstat().st_mode)
     except OSError:
@@ -107,19 +104,19 @@ def is_regular(file: Path) -> bool:
 
 
 def detour(root: Path, folder: str) -> Path | None:
-    """The symlink that ``folder`` is, or that is on the way to it from ``root``; None where there is none."""
+    """The first symlink at ``folder`` or on the way to it from ``root``; None if there is none."""
     steps = (root / step for step in (PurePath(folder), *PurePath(folder).parents) if step != PurePath())
     return next((step for step in steps if step.is_symlink()), None)
 
 
 def refuse_detour(root: Path, path: str) -> None:
-    """StoreError where a folder on the way to the file is a symlink: what lies behind it is not in the store."""
+    """Raise StoreError if a folder on the way to the file is a symlink, as it may lead out of the store."""
     if link := detour(root, path.rpartition("/")[0]):
         raise StoreError(f"{link} is a symlink; put a real folder in its place")
 
 
 def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
-    """Wait for a lock (fcntl.LOCK_EX or LOCK_SH), so long at most. Raises OSError where there are no locks."""
+    """Wait at most ``seconds`` for a lock (fcntl.LOCK_EX or LOCK_SH). Raises OSError if locks are not supported."""
     until = time.monotonic() + seconds
     while True:
         with suppress(BlockingIOError):
@@ -131,7 +128,7 @@ def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
 
 
 def flush(files: Iterable[Path]) -> None:
-    """Have the disk keep these files and folders, whatever happens to the power; many are flushed as one."""
+    """Flush these files and folders to the disk, many of them with one call."""
     named = list(files)
     if len(named) > _MANY:
         os.sync()
@@ -145,7 +142,7 @@ def flush(files: Iterable[Path]) -> None:
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Put ``content`` in the place of ``file``: whoever reads sees the old or the new one, even after a crash."""
+    """Replace ``file`` in one step: readers see the old content or the new, even after a crash."""
     fresh = file.with_name(f".{file.name}.new")
     fresh.unlink(missing_ok=True)
     with fresh.open("xb") as new:  # never through a link that lies there
@@ -156,23 +153,23 @@ def replace(file: Path, content: bytes) -> None:
 
 
 def read_beside(top: Path, path: str, most: int) -> bytes | None:
-    """The first ``most`` bytes of a file in somebody's folder, None where there is none.
+    """The first ``most`` bytes of a file in a user's folder, None if there is none.
 
-    UserError for a link, or one on the way, and for what is no file.
+    Raises UserError for a link, also on the way, and for anything but a file.
     """
     file = top / path
     if link := detour(top, path):
         raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
     if not is_regular(file):
         if os.path.lexists(file):
-            raise UserError(f"{path} is no regular file: move it out of the way")
+            raise UserError(f"{path} is not a regular file: move it out of the way")
         return None
     with on_disk(f"read {path}"), file.open("rb") as opened:
         return opened.read(most)
 
 
 def write_beside(top: Path, path: str, content: bytes) -> None:
-    """Put a file there in one step, and the folders on the way, none of which may be a link."""
+    """Write a file in one step, and create its folders. Raises UserError if one of these is a link."""
     if link := detour(top, path):
         raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
     with on_disk(f"write {path}"):
@@ -183,14 +180,14 @@ def write_beside(top: Path, path: str, content: bytes) -> None:
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
 LONGEST = 1024
-"""Characters of a path."""
+"""Most characters of a path."""
 
 _LONGEST_NAME = 255
-"""Bytes of one name in it, which is what file systems take."""
+"""Most bytes of one name in a path, the limit of file systems."""
 
 
 def checked(path: str) -> str:
-    """``path`` itself, when it is relative, normal, and means the same file in git and on a disk; else StoreError."""
+    """``path`` itself. Raises StoreError unless it is relative, normal, and the same file in git and on a disk."""
     parts = path.split("/")
     is_fit = len(path) <= LONGEST and not _UNFIT.search(path)
     if not is_fit or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
@@ -210,18 +207,18 @@ def checked_all(paths: Iterable[str]) -> list[str]:
 
 
 def checked_folder(prefix: str) -> str:
-    """``prefix`` without a slash at its end; "" is the whole store."""
+    """``prefix`` without a trailing slash, checked; "" is the whole store."""
     trimmed = prefix.rstrip("/")
     return checked(trimmed) if trimmed else ""
 
 
 def below(path: str, folder: str) -> bool:
-    """Whether the file lies in ``folder`` at any depth; everything lies below ""."""
+    """Whether the file is in ``folder`` at any depth; everything is below ""."""
     return not folder or path.startswith(folder + "/")
 
 
 def refuse_clashes(files: Iterable[str]) -> None:
-    """Clash when one of these files would have to be the folder of another one."""
+    """Raise PathClash if one of these files would also have to be a folder."""
     names = frozenset(files)
     folders: set[str] = set()
     waiting = {name.rpartition("/")[0] for name in names}
@@ -233,16 +230,16 @@ def refuse_clashes(files: Iterable[str]) -> None:
 
 
 class Globs:
-    """Which paths patterns such as ``docs/**/*.md`` name: ``*`` within a folder, ``**`` across folders, in any case.
+    """Matches paths with patterns such as ``docs/**/*.md``: ``*`` within a folder, ``**`` across folders, in any case.
 
-    Time grows with the length of path and pattern, not faster.
+    Time is linear in the lengths of path and pattern.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = [pattern.casefold().split("/") for pattern in patterns]
 
     def match(self, path: str) -> bool:
-        """Whether a pattern names this file."""
+        """Whether a pattern matches this file."""
         parts = path.casefold().split("/")
         return any(len(steps) in _reached(parts, steps) for steps in self._patterns)
 
@@ -253,7 +250,7 @@ class Globs:
 
 
 def _reached(parts: Sequence[str], steps: Sequence[str]) -> set[int]:
-    """How many steps of a pattern may be done once all parts of a path were taken."""
+    """The numbers of pattern steps that may be done after all parts of a path."""
     places = _skipped({0}, steps)
     for part in parts:
         taken = set()
@@ -267,7 +264,7 @@ def _reached(parts: Sequence[str], steps: Sequence[str]) -> set[int]:
 
 
 def _skipped(places: set[int], steps: Sequence[str]) -> set[int]:
-    """These places and those behind a ``**``, which may stand for no folder at all."""
+    """These places and those behind a ``**``, which may match no folder."""
     found = set(places)
     for place, step in enumerate(steps):
         if step == "**" and place in found:

@@ -1,7 +1,8 @@
 """Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md; the weights a part of docs/evaluation.md,
-and the parameters of the tools for agents one of docs/mcp.md, each between two comments.
+and the parameters of the tools for agents one of docs/mcp.md, each between two comments. The schemas in docs/schemas
+get every kind of thread and of ending in their lists.
 The workflow that `precedent init` writes is the one that the README shows.
 """
 
@@ -10,10 +11,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from bot.cli.commands.init import workflow_text
+from bot.domain.kinds import Kind, OutcomeKind
 from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES, Feature
 from bot.ranking.weights import MODEL_NAMES, SHOWN_FROM, shipped
 from bot.settings.schema import Described, Value, describe
@@ -161,10 +164,26 @@ def with_workflow(text: str) -> str:
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
+def with_kinds(schema: Any) -> Any:
+    """A JSON schema in which each list of kinds, of threads or of endings, has every kind."""
+    if isinstance(schema, list):
+        return [with_kinds(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    known = {*schema.get("enum", ())}
+    kinds = next((list(every) for every in (Kind, OutcomeKind) if len(known.intersection(every)) > 1), None)
+    return {name: kinds if name == "enum" and kinds else with_kinds(part) for name, part in schema.items()}
+
+
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
     evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
+    schemas = {path: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs/schemas").glob("*.json")}
     return {
+        **{
+            path: f"{json.dumps(with_kinds(schema), indent=2, ensure_ascii=False)}\n"
+            for path, schema in schemas.items()
+        },
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),

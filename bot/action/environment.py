@@ -1,4 +1,4 @@
-"""What the runner tells a run, and what a run leaves for the runner: outputs, summary lines, files of the workspace."""
+"""Reads the runner's environment, and writes outputs and files for the next steps."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bot.questions.requests import MIN_CHARS
 SERVER = "https://github.com"
 FOLDER = ".precedent"
 MAX_CONTEXT = 120_000
-"""Characters of a context file that the history of the issue may fill up, after what was found."""
+"""Characters of a context file; the issue's history fills what the findings leave."""
 
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerEnvironment:
-    """What the runner says. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
+    """The runner's variables. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
 
     event_name: str
     event_path: str
@@ -63,20 +63,20 @@ def read_environment(environ: Mapping[str, str]) -> RunnerEnvironment:
 
 
 class _Remarks(logging.Handler):
-    """What libraries and git remark, as lines of the log."""
+    """Writes remarks of libraries and git as log lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(plain_log_line(record.getMessage()), flush=True)
 
 
 def prepare_process() -> None:
-    """Once for a process: remarks become lines that are no commands, and a crash leaves no picture of the token."""
+    """Prepare the process once: log lines are never commands to the runner, and a crash leaves no core file."""
     logging.basicConfig(level=logging.WARNING, handlers=[_Remarks()])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def outputs(spoken: CommentResult, context: str) -> str:
-    """The output file's text: numbers, booleans, our own URLs, paths and reasons of ours; never a stranger's words."""
+    """The output file's text: numbers, booleans, and our own URLs, paths and reasons; never a stranger's words."""
     matches = [
         {"number": match.id, "state": match.state, "similarity": match.similarity}
         for match in (*spoken.context.seen_before, *spoken.context.open_now)
@@ -95,9 +95,9 @@ def outputs(spoken: CommentResult, context: str) -> str:
 
 
 def context_file(around: RunnerEnvironment, spoken: CommentResult, past: RecentConversations | None = None) -> str:
-    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell.
+    """Write a Markdown file for an agent's prompt. Returns its path, "" if there is nothing to write.
 
-    ``past`` is what was said on the issue lately. It is added where it is more than one message, which the agent has.
+    ``past`` holds the issue's recent conversations. A single message is left out, as the agent has it.
     """
     found = "" if spoken.context.is_empty else as_markdown(spoken.context)
     history = _history(past, MAX_CONTEXT - len(found or as_markdown(spoken.context, "\n"))) if past else ""
@@ -113,10 +113,10 @@ def _history(past: RecentConversations, room: int) -> str:
 
 
 def leave(around: RunnerEnvironment, name: str, text: str) -> str:
-    """Write a file for the steps that follow, and return its path as they know it.
+    """Write a file for the next steps. Returns its path as they know it.
 
-    It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
-    steps after it do. Without a workspace it lies beside the runner's temporary files. No link is followed.
+    The file is in the workspace and its path relative to it, as a container has other names for the runner's folders.
+    Without a workspace it is next to the runner's temporary files. Symlinks are not followed.
     """
     root = Path(around.workspace or around.temp or Path(around.output).parent)
     path = root / FOLDER / name

@@ -1,4 +1,4 @@
-"""The Action: a runner's environment → one run of the flow → outputs, job summary and exit code."""
+"""The Action: reads the runner's environment, handles one event, writes outputs and job summary."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from bot.recall.library import WithoutWords
 from bot.settings.schema import Inputs, Settings, given_inputs, read_inputs, with_inputs
 
 OF_ONE = ("answer", "forget")
-"""What a run by hand does for a single issue."""
+"""Runs by hand that need an issue number."""
 
 KEPT = "which goes with the job unless a step uploads it: docs/getting-started.md#what-it-learns has the step."
-"""Of the report that a rebuild leaves."""
+"""Follows the path of the report that a rebuild leaves."""
 
 
 def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
-    """One run; returns the exit code: 0 fine (silence included), 1 a fault outside, 2 a mistake of the user.
+    """Run once. Returns the exit code: 0 success (silence included), 1 a fault outside, 2 a mistake of the user.
 
     ``now`` is the time of the run, for replays; None reads the clock. ``write_gap``: seconds between two writes.
     """
@@ -62,7 +62,7 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
     event = _event(around, inputs)
     if event.name not in KNOWN:
-        report.note(f"The event {event.name} is none that Precedent listens to: nothing was done.")
+        report.note(f"Precedent does not handle the event {event.name}: nothing was done.")
         return
     with _bot(around, inputs, given, now, report) as bot:
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
@@ -77,17 +77,17 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
                 path = leave(around, "backtest.html", render_report(backtest))
                 report.note(f"What it would have said is in {path}, {KEPT}")
             return
-        told = handle_event(event, bot)
-        report.add_results(told)
-        if not (told or report.failures or report.notices):
+        results = handle_event(event, bot)
+        report.add_results(results)
+        if not (results or report.failures or report.notices):
             report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
-        own = next((spoken.id for spoken in told if not spoken.renews), event.number)
+        own = next((result.id for result in results if not result.renews), event.number)
         report.past = _past(own, bot)
         go_on(bot, calm=event.name in CALM)
 
 
 def _past(key: ThreadId | None, bot: RunContext) -> RecentConversations | None:
-    """What was said lately on the issue that the outputs are about, without the words that are never quoted."""
+    """The recent conversations on the issue in the outputs, without people who are never quoted."""
     if key is None:
         return None
     found = WithoutWords(bot.memory, bot.settings.ignore.people).records([key]).get(key)

@@ -1,4 +1,4 @@
-"""What a run did, for the people who watch it: the job summary, and lines that are safe to log."""
+"""Reports what a run did, in the job summary and in lines that are safe to log."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _CUT = "\n*The rest did not fit.*\n"
 
 
 def summarise(said: Iterable[CommentResult] = (), notes: Iterable[str] = (), problems: Iterable[str] = ()) -> str:
-    """The job summary as Markdown: problems first, then what was said and why not, then how the stages went.
+    """The job summary as Markdown: problems first, then the result for each thread, then notes.
 
-    At most 1 MB: too long a report ends at a whole entry and says so.
+    At most 1 MB: a longer report ends after a whole entry and says so.
     """
     return _within(_entries(list(said), list(notes), list(problems)), MAX_BYTES)
 
@@ -67,7 +67,7 @@ def _folded_in(title: str, text: str) -> str:
 
 
 def _nearest(found: Iterable[Match]) -> str:
-    """Each with its similarity and why, whether it was shown or not: what is less sure is not lost to whoever looks."""
+    """The nearest issues, shown or not, with their similarity and why they were found."""
     lines = []
     for one in found:
         name = inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
@@ -88,15 +88,15 @@ def _within(entries: Iterable[str], limit: int) -> str:
 
 
 NEUTRAL = (RateLimited, Gone, Archived)
-"""Errors after which a run is no failed one: what is left is made up for, or there is nothing to be done."""
+"""Errors that do not fail a run: a later run catches up, or there is nothing to do."""
 
 
 @dataclass(slots=True)
 class ActionReport:
-    """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met.
+    """Collects what one run did and what went wrong. ``code`` is its exit code, the worst of all faults.
 
-    ``notices`` tell of what somebody may want to know and nobody has to mend. ``is_dry``: nothing is written, so
-    that no later run goes on from there. ``past`` is what was said on the issue that the outputs are about.
+    ``notices`` need no action. ``is_dry``: nothing is written, so no later run continues from here. ``past`` holds the
+    recent conversations on the issue in the outputs.
     """
 
     said: list[CommentResult] = field(default_factory=list)
@@ -108,7 +108,7 @@ class ActionReport:
     past: RecentConversations | None = None
 
     def add_results(self, said: Iterable[CommentResult]) -> None:
-        """Take in what was said, and what could not be."""
+        """Add the results of a run, with their errors."""
         for spoken in said:
             self.said.append(spoken)
             if spoken.error:
@@ -120,7 +120,7 @@ class ActionReport:
         self.notes.append(line)
 
     def show(self, line: str) -> None:
-        """Progress, in the log at once."""
+        """Log progress at once."""
         say(plain_log_line(line))
 
     def note_api_usage(self, used: ApiUsage) -> None:
@@ -132,7 +132,7 @@ class ActionReport:
         self.code = max(self.code, code)
 
     def report_fault(self, error: PrecedentError) -> None:
-        """Take an error in: what passes by itself, or is meant so, is a notice; all else fails the run."""
+        """Add an error: one that passes by itself, or is intended, is a notice; any other fails the run."""
         if isinstance(error, NEUTRAL):
             self.notice(error.cause if self.is_dry and isinstance(error, RateLimited) else str(error))
         else:
@@ -144,7 +144,7 @@ class ActionReport:
 
 
 def write_report(around: RunnerEnvironment, report: ActionReport) -> None:
-    """One line a thread in the log, the job summary, and outputs for the next step."""
+    """Write a log line per thread, the job summary, and the outputs for the next step."""
     for line in report.failures:
         say(f"::error::{log_line(line)}")
     for line in report.notices:
@@ -164,13 +164,13 @@ def write_report(around: RunnerEnvironment, report: ActionReport) -> None:
 
 
 def _told_once(spoken: CommentResult, report: ActionReport) -> CommentResult:
-    """Without its reason where that is a limit: for that all waits that was to be said, and it is told by itself."""
+    """Without its reason if that is a limit, which is reported once for all threads."""
     is_told = isinstance(spoken.error, RateLimited) or spoken.reason in report.notices
     return replace(spoken, action="waits", reason="") if is_told else spoken
 
 
 def sent(used: ApiUsage) -> str:
-    """How often GitHub's API was asked; of GraphQL's requests, which are for history, each is for many issues."""
+    """How often the run used GitHub's API; each GraphQL request reads many issues of the history."""
     counted = [(used.reads, "read"), (used.writes, "write")]
     rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counted)
     graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""

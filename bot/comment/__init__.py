@@ -1,1 +1,1 @@
-"""What is worth saying → Markdown that harms nobody."""
+"""Renders answers as Markdown that harms nobody."""

@@ -1,4 +1,4 @@
-"""What the bot says: its words, and those of a repository, checked so that they can do nothing but speak."""
+"""The words of comments, shipped ones and a repository's own, checked so that they are nothing but words."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_CHARS = 300
 MONTHS = 12
 
 THOUSANDS = frozenset({"", " ", ",", ".", "'", "’", "\u00a0", "\u202f"})
-"""Marks between thousands: https://cldr.unicode.org/translation/number-currency-formats/number-symbols."""
+"""Thousands separators: https://cldr.unicode.org/translation/number-currency-formats/number-symbols."""
 
 _BOLD = re.compile(r"\*\*(?=[^\s*])([^*]+)(?<=[^\s*])\*\*")
 _SAMPLES = ("x", "", "12", ". x", ") x")
-"""What values may look like at their edges: they must not turn the words around them into something else."""
+"""Sample values: none may turn the words around it into Markdown."""
 
 _ENDS = ("", ":")
-"""What templates put behind a text."""
+"""What templates put after a text."""
 
 _SPEAKS_FOR_A_PERSON = re.compile(
     r"\W{0,9}duplicate\s+of\b|.*\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s{0,9}\{(?:change|threads?|numbers?)\}",
@@ -46,13 +46,11 @@ _WHAT = {
 
 
 def own_words(shipped: Words, text: str) -> Words:
-    """The shipped words with those in ``text``, the content of a repository's ``words.yml``, in their place.
+    """The shipped words, overridden by those in ``text``, the content of a repository's ``words.yml``.
 
-    Raises SettingsError, with file, line and the remedy, for the first text that says more than words.
+    Raises SettingsError, with file, line and the remedy, for the first text that is more than words.
     """
-    given: dict[str, str] = {}
-    for name, written in load_texts(text, NAME).items():
-        given[name] = _checked(name, written, shipped.texts)
+    given = {name: _checked(name, written, shipped.texts) for name, written in load_texts(text, NAME).items()}
     return Words({**shipped.texts, **given})
 
 
@@ -65,7 +63,7 @@ def _checked(name: str, written: PlacedText, shipped: Mapping[str, str]) -> str:
 
 
 def fault(name: str, text: str, model: str) -> str:
-    """Why ``text`` cannot stand for the shipped text ``model`` of this name, with the remedy; "" where it can."""
+    """Why ``text`` cannot replace the shipped text ``model`` of this name, with the remedy; "" if it can."""
     if name == "thousands":
         return "" if text in THOUSANDS else 'use one of "," "." "\'" or a space, or nothing'
     if len(text) > MAX_CHARS:
@@ -81,7 +79,7 @@ def _wrong_placeholder(text: str, model: str) -> str:
         if found not in known:
             return f"unknown placeholder {{{found}}}; {_nearest(found, known, 'placeholders')}"
     if set("{}") & set(PLACEHOLDER.sub("", text)):
-        return "curly brackets stand around the name of a placeholder only"
+        return "use curly brackets only around the name of a placeholder"
     return ""
 
 
@@ -94,10 +92,10 @@ def _wrong_list(name: str, text: str) -> str:
 
 def _unsafe(name: str, text: str) -> str:
     if _SPEAKS_FOR_A_PERSON.match(text):
-        return "GitHub might act on these words as if a person had said them; say it otherwise"
+        return "GitHub might act on these words as if a person had said them; use other words"
     plain = _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
     for sample in _SAMPLES:
-        # A day never begins a line as it is: "3. Mai" is escaped there.
+        # a day at the start of a line ("3. Mai") is escaped
         shown_as = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
         for end in _ENDS:
             kind, what = hazard(shown_as + end)
@@ -116,13 +114,13 @@ def _nearest(name: str, known: Mapping[str, object], what: str) -> str:
 
 
 PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
-"""What stands for a value in a text of the catalogue; a value is put there as it is, and never looked at again."""
+"""A placeholder in a text. Its value is inserted as it is, and placeholders in the value do not count."""
 
 FIXED = (
     "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided",
     "summary", "why", "changed", "nothing_found", "possibly_related",
 )  # fmt: skip
-"""The texts that templates find under ``words``, beside the two sentences of the last line."""
+"""The texts that templates find under ``words``, besides the two sentences of the last line."""
 
 COMMANDS = {
     "search": "`/precedent search WORDS`",
@@ -133,7 +131,7 @@ COMMANDS = {
     "on": "`/precedent on`",
     "forget": "`/precedent forget`",
 }
-"""What may be asked, in the order in which it is listed."""
+"""The commands, in the order of the help reply."""
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
@@ -149,16 +147,16 @@ _AGES = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The texts of ``templates/words.yml`` by name, some of them in the words of a repository.
+    """The texts of ``templates/words.yml`` by name, with a repository's own in place of some.
 
-    The texts hold nothing but words and placeholders, so what is made of them is harmless where the values are. Days,
-    counts and names are plain text: a day may begin with ``3.``, which Markdown would take for a list.
+    They hold only words and placeholders, so the results are harmless if the values are. Days, counts and names are
+    plain text: a day may begin with ``3.``, which Markdown would take for a list.
     """
 
     texts: Mapping[str, str]
 
     def say(self, name: str, **values: str) -> str:
-        """The text of this name with its values. Raises KeyError for a name or a value that is not there."""
+        """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
         return PLACEHOLDER.sub(lambda found: values[found[1]], self.texts[name])
 
     def count(self, name: str, number: int) -> str:
@@ -166,17 +164,17 @@ class Words:
         return self.say(f"{name}_{'one' if number == 1 else 'many'}", count=self.number(number))
 
     def number(self, number: int) -> str:
-        """A whole number, its thousands set apart."""
+        """A whole number with thousands separators."""
         return f"{number:,}".replace(",", self.texts["thousands"])
 
     def day(self, moment: datetime) -> str:
-        """The calendar day in UTC, as ``12 March 2025``; no locale takes part. A naive moment is taken as UTC."""
+        """The calendar day in UTC, as ``12 March 2025``, whatever the locale. A naive moment counts as UTC."""
         utc = _utc(moment)
         month = self.texts["months"].split(",")[utc.month - 1].strip()
         return self.say("day", day=str(utc.day), month=month, year=str(utc.year))
 
     def age(self, since: datetime, now: datetime) -> str:
-        """How old it is, in the largest unit that fits twice, at least in days: ``4 days old``, ``opened today``."""
+        """The age in the largest unit that fits twice, at least in days: ``4 days old``, ``opened today``."""
         days = (_utc(now) - _utc(since)).days
         for length, name in _AGES:
             if days >= length * 2:
@@ -184,17 +182,17 @@ class Words:
         return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
 
     def closed(self, state_reason: str | None) -> str:
-        """How GitHub says that a thread was closed; a reason that is not known adds nothing."""
+        """How GitHub says that a thread was closed. An unknown reason adds nothing."""
         return self.texts[_CLOSED_AS.get((state_reason or "").lower(), "ended_closed")]
 
     def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
-        """A thread by its id, never as ``#12``, which GitHub would turn into a link on the other issue."""
+        """A thread by its id, never as ``#12``, which GitHub would turn into a backlink."""
         if isinstance(thread, str):
             return thread
-        return self.say("pull_request" if kind is Kind.PULL else "issue", number=str(thread))
+        return self.say(kind.traits.words, number=str(thread))
 
     def speaker(self, author: str | None, role: str | None) -> str:
-        """Who speaks, by role where it carries weight, otherwise by login (raw: defang it)."""
+        """The speaker: a role that carries weight, otherwise the login (raw: defang it)."""
         if role in MAINTAINER_ROLES:
             return self.texts["maintainer"]
         if role == "CONTRIBUTOR":
@@ -204,9 +202,9 @@ class Words:
         return self.texts["participant"] if name.casefold() in titles else name
 
     def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
-        """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it.
+        """The two sentences of the last line: that a bot wrote this, and how to correct or silence it.
 
-        ``shown`` are the threads that may be called wrong: a single one is named by its number.
+        ``shown`` are the threads that may be marked wrong; a single one is named by its number.
         """
         known = searched >= 1
         return {
@@ -226,7 +224,7 @@ class Words:
 
 
 def day(moment: datetime) -> str:
-    """The calendar day in UTC in English, as ``12 March 2025``. A naive moment is taken as UTC."""
+    """The calendar day in UTC in English, as ``12 March 2025``. A naive moment counts as UTC."""
     utc = _utc(moment)
     return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
 
@@ -240,7 +238,7 @@ def numbered(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
     """A thread by its id in English, never as ``#12``."""
     if isinstance(thread, str):
         return thread
-    return f"pull request {thread}" if kind is Kind.PULL else f"issue {thread}"
+    return f"{kind.traits.noun} {thread}"
 
 
 def _utc(moment: datetime) -> datetime:

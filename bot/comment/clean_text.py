@@ -1,4 +1,4 @@
-"""What a stranger wrote, without invisible, reordering and broken characters, and cut to a length."""
+"""Cleans a stranger's text: removes invisible, reordering and broken characters, and cuts it to a length."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe2
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """Compiled when a text first needs them, which takes as long as a search does."""
+    """Compiled when first needed, as that takes as long as a search."""
     return (
         re.compile("\r\n?|[\v\f\u0085\u2028\u2029]"),
         re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"),
@@ -46,7 +46,7 @@ _JOINER = "\u200d"
 
 
 def clean(text: str) -> str:
-    """The text with newlines as ``\\n``, nothing invisible in it, and at most three accents on a letter."""
+    """The text with ``\\n`` newlines, without invisible characters, and with at most three accents on a letter."""
     if text.isascii() and text.isprintable():
         return text
     newline, broken, invisible, stray_joiner, stray_style, pile = _patterns()
@@ -61,12 +61,12 @@ def one_line(text: str) -> str:
 
 
 def account(name: str) -> str:
-    """The name of an account as one word, in which nothing can be said that stands beside names in our lines."""
+    """The name of an account as one word, so that a name cannot forge other parts of our lines."""
     return _NO_NAME.sub("", clean(without_comments(name)))[:MAX_NAME] or "somebody"
 
 
 def without_comments(text: str) -> str:
-    """The text without comments of HTML."""
+    """The text without HTML comments."""
     kept: list[str] = []
     place = 0
     while (opened := text.find("<!--", place)) >= 0:
@@ -77,9 +77,9 @@ def without_comments(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most ``limit`` (at least one) characters, an ellipsis in place of what is missing.
+    """At most ``limit`` (at least one) characters, with an ellipsis for what is missing.
 
-    Ends between words; within a word of more than 40 characters, between what a reader sees as characters.
+    Cuts between words, or in a word of more than 40 characters between characters as readers see them.
     """
     if len(text) <= limit:
         return text
@@ -90,7 +90,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def _before_cluster(text: str, end: int) -> int:
-    """The last place at or before ``end`` that is not inside of what a reader sees as one character."""
+    """The last place at or before ``end`` that is not inside one character as readers see it."""
     for at in range(end, max(0, end - _MAX_CLUSTER), -1):
         if not (_extends(text[at]) or text[at - 1] == _JOINER or _splits_flag(text, at)):
             return at
@@ -121,9 +121,9 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def log_line(text: str) -> str:
-    """One line that a runner takes for text, never for a command: ``%``, line ends, ``::``, ``##[`` lose their power.
+    """One log line that the runner never takes for a command: ``%``, line ends, ``::`` and ``##[`` are escaped.
 
-    Other control and direction characters become U+FFFD, so that a terminal shows what is there. Source of the rules:
+    Other control and direction characters become U+FFFD, so that a terminal shows them. Source of the rules:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
     """
     line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace("\t", " ")
@@ -132,5 +132,5 @@ def log_line(text: str) -> str:
 
 
 def plain_log_line(text: str) -> str:
-    """One line of the log that is no command; there a per cent sign stands for itself."""
+    """One log line that is not a command, in which a per cent sign needs no escape."""
     return log_line(text).replace("%25", "%")

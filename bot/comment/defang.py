@@ -1,4 +1,4 @@
-"""Foreign text made harmless inside our Markdown: it pings nobody, links nowhere and stays within its place.
+"""Makes foreign text harmless inside our Markdown: it pings nobody, links nowhere and stays in its place.
 
 Backslashes stop Markdown but not GitHub's own links, which are made from the finished page
 (https://github.com/gjtorikian/html-pipeline, mention filter); a zero-width space inside the mention, number or address
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from bot.comment.clean_text import clean, cut, one_line
 
 BREAK = "\u200b"
-"""Put where GitHub would see a mention, a reference or an address; readers see nothing."""
+"""An invisible character, put where GitHub would see a mention, a reference or an address."""
 
 MAX_CHARS = 65_536
 TITLE_CHARS = 120
@@ -48,13 +48,13 @@ _HEX_RUN = 6
 def inline(text: str, limit: int) -> str:
     """At most ``limit`` characters of the text on one line, as plain words for running text or a link's label.
 
-    What was Markdown is shown as it was typed. Safe inside raw HTML elements too, though backslashes show there.
+    Markdown is shown as typed. Also safe inside raw HTML elements, though backslashes show there.
     """
     return _line(cut(one_line(text[:MAX_CHARS]), limit))
 
 
 def prose(text: str, limit: int) -> str:
-    """As ``inline``, but what stands between single backticks stays code. For Markdown, not raw HTML."""
+    """As ``inline``, but text between single backticks stays code. For Markdown, not raw HTML."""
     line = cut(one_line(text[:MAX_CHARS]), limit)
     shown, at = "", 0
     for found in _CODE.finditer(line):
@@ -70,20 +70,20 @@ def _within(text: str, *, is_first: bool) -> str:
 def block(text: str, limit: int) -> str:
     """At most ``limit`` characters of a longer text: paragraphs keep their lines, fenced code stays fenced code.
 
-    Everything else is shown as it was typed. Begins and ends with a newline where code is first or last, so that no
-    tag beside it can keep the fence from being one. Put it at a line's start; every line of it may be prefixed.
+    Everything else is shown as typed. Begins or ends with a newline if code is first or last, so that no adjacent tag
+    can break the fence. Put it at the start of a line; every line of it may be prefixed.
     """
     return "\n\n".join(_parts(cut(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
 
 MOST_TICKS = 9
-"""Backticks in a row that stay as they are: what more than eighty fence in is no code for GitHub."""
+"""Most backticks in a row: GitHub takes nothing for code that more than eighty enclose."""
 
 _MANY_TICKS = re.compile(f"`{{{MOST_TICKS + 1},}}")
 
 
 def code_span(text: str, limit: int) -> str:
-    """At most ``limit`` characters of the text on one line as code, nothing for nothing. For Markdown, not raw HTML."""
+    """At most ``limit`` characters of the text on one line as code, "" for "". For Markdown, not raw HTML."""
     code = _MANY_TICKS.sub("`" * MOST_TICKS, _shielded(cut(one_line(text[:MAX_CHARS]), limit)))
     if not code:
         return ""
@@ -93,9 +93,9 @@ def code_span(text: str, limit: int) -> str:
 
 
 def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
-    """A link to an address of ours with a stranger's words as its label, of at most ``limit`` characters.
+    """A link to one of our addresses, with a stranger's words of at most ``limit`` characters as its label.
 
-    Only http(s) without credentials is linked; anything else gives the label alone.
+    Only http(s) without credentials is linked; for other addresses the label stands alone.
     """
     label = inline(text, limit) or "(no title)"
     address = _address(url)
@@ -103,14 +103,14 @@ def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
 
 
 def hazard(text: str) -> tuple[str, str]:
-    """The first thing in ``text`` that Markdown or GitHub would take for more than words: what it is, and what stands
-    there; two empty texts where there is none. ``text`` is one line."""
+    """The first part of ``text`` (one line) that Markdown or GitHub would take for more than words: its sort and its
+    characters, ("", "") if there is none."""
     found = _HAZARD.search(text) or _LINE_START.match(text)
     return (str(found.lastgroup), found[0]) if found else ("", "")
 
 
 def _address(url: str) -> str:
-    """The URL with whatever could end a link's target percent-encoded, "" for one that is not to be linked."""
+    """The URL, percent-encoded where it could end a link's target; "" if it must not be linked."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -121,14 +121,14 @@ def _address(url: str) -> str:
 
 
 def _line(text: str) -> str:
-    """One line without leading white space, wherever in the Markdown it may come to stand."""
+    """One line without leading white space, safe anywhere in Markdown."""
     start = _LINE_START.match(text)
     if not start:
         return _HAZARD.sub(_disarm, text)
     if start["quote"]:
         return "&gt;" + _HAZARD.sub(_disarm, text[1:])
     if start["mark"].isdigit():
-        # A number of seven digits or more could be the beginning of a commit's name.
+        # a number of seven digits or more could be an abbreviated commit
         mark = _HAZARD.sub(_disarm, start["mark"])
         return f"{mark}\\{text[start.end()]}" + _HAZARD.sub(_disarm, text[start.end() + 1 :])
     return f"\\{_HAZARD.sub(_disarm, text)}"
@@ -143,7 +143,7 @@ def _disarm(found: re.Match[str]) -> str:
     if kind in ("backslash", "mark"):
         return "".join(f"\\{character}" for character in text)
     if kind == "dollar":
-        # Only this form is documented to keep a dollar sign from opening a formula.
+        # the only documented form in which a dollar sign opens no formula
         return "<span>&#36;</span>"
     if kind == "commit":
         return BREAK.join(text[at : at + _HEX_RUN] for at in range(0, len(text), _HEX_RUN))
@@ -151,7 +151,7 @@ def _disarm(found: re.Match[str]) -> str:
 
 
 def _shielded(code: str) -> str:
-    """Code in which no e-mail reply finds a mention; GitHub itself links nothing in code."""
+    """Code without mentions for e-mail replies; GitHub itself links nothing in code."""
     return _PING.sub(f"@{BREAK}", code)
 
 
@@ -175,7 +175,7 @@ def _parts(lines: list[str]) -> Iterator[str]:
 
 
 def _opening(line: str) -> str:
-    """The fence that opens code on this line, "" for none (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
+    """The fence that opens code on this line, "" if there is none (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
     found = _FENCE.fullmatch(line)
     return found["fence"] if found and not (found["fence"][0] == "`" and "`" in found["info"]) else ""
 
@@ -189,7 +189,7 @@ def _closing(lines: list[str], start: int, opening: str) -> int:
 
 
 def _fenced(lines: list[str], *, is_first: bool, is_last: bool) -> str:
-    """Code in a fence of ours; its language is dropped, for some draw (``mermaid``, ``math``, ``suggestion``)."""
+    """Code in our own fence, without its language, as some draw (``mermaid``, ``math``, ``suggestion``)."""
     code = _shielded("\n".join(line.rstrip() for line in lines))
     ticks = "`" * max(3, _longest_run(code) + 1)
     before, after = "\n" * is_first, "\n" * is_last

@@ -1,4 +1,4 @@
-"""Addresses of threads, comments and commits, so built that a link leaves no trace on the thread that it leads to."""
+"""Addresses of threads, comments and commits, whose links leave no trace on the threads that they lead to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REDIRECT = "https://redirect.github.com"
 
 @dataclass(frozen=True, slots=True)
 class CommentLinks:
-    """Where things are. Every method returns an absolute URL, or "" where there is nothing to link to.
+    """Builds addresses. Every method returns an absolute URL, or "" if there is nothing to link to.
 
     ``redirect`` sends links through the host that GitHub keeps for links without a backlink
     (https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls);
@@ -27,11 +27,10 @@ class CommentLinks:
     redirect: bool = True
 
     def thread(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
-        """An issue or pull request by number; string ids lead nowhere."""
+        """An issue or pull request by number, "" for other threads."""
         base = self._base()
-        if not base or isinstance(thread, str):
-            return ""
-        return f"{base}/{'pull' if kind is Kind.PULL else 'issues'}/{thread}"
+        is_linked = base and kind.is_on_github and isinstance(thread, int)
+        return f"{base}/{kind.traits.path}/{thread}" if is_linked else ""
 
     def comment(self, thread: ThreadId, comment: int | None, kind: Kind = Kind.ISSUE) -> str:
         """The permalink of a comment; "" without a comment id, as for archives."""
@@ -49,7 +48,7 @@ class CommentLinks:
         return f"{base}/releases/tag/{quote(tag, safe='', errors='replace')}" if base and tag else ""
 
     def page(self, address: str) -> str:
-        """The address of a documentation page: plain http(s) only, everything else leads nowhere."""
+        """The address of a documentation page, "" unless it is plain http(s)."""
         try:
             parts = urlsplit(address)
         except ValueError:

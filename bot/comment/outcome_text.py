@@ -1,4 +1,4 @@
-"""How a thread ended and why it was found, in a few words: what there is evidence for, and no more."""
+"""Puts into a few words how a thread ended and why it was found, and no more than there is evidence for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSION_CHARS = 60
 ELSEWHERE_CHARS = 150
 
 LATEST_NEWS = timedelta(days=365)
-"""How long after a fix it is news that no release has it: who waits longer uses a project without releases."""
+"""How long a fix is shown as unreleased. After that the project probably makes no releases."""
 
 _NUMBER = re.compile(r"#([1-9][0-9]{0,9})", re.ASCII)
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}", re.ASCII)
@@ -34,14 +34,18 @@ def ending(hit: Hit, scene: CommentPhrases) -> str:
     """How the thread ended, when and by whom, or since when it is open."""
     if hit.state != "closed":
         return reopening(hit, scene) or _still_open(hit, scene)
-    told = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
+    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
     if when := _ended_at(hit):
-        told = scene.words.say("dated", what=told, day=scene.day(when))
-    return _by_whom(_or_waiting(told, hit, scene), hit, scene)
+        what = scene.words.say("dated", what=what, day=scene.day(when))
+    if _is_waiting(hit):
+        what = scene.words.say("unreleased", what=what)
+    if isinstance(hit, Match) and hit.closed_by and not hit.outcome.kind.traits.is_explained:
+        return scene.words.say("closed_by", what=what, who=inline(hit.closed_by, NAME_CHARS))
+    return what
 
 
 def reopening(hit: Hit, scene: CommentPhrases) -> str:
-    """Since when it is open again, and how it had ended before; empty for what was never closed."""
+    """Since when it is open again, and how it had ended before; "" if it was never closed."""
     earlier = hit.earlier
     if hit.state == "closed" or earlier is None:
         return ""
@@ -51,13 +55,13 @@ def reopening(hit: Hit, scene: CommentPhrases) -> str:
 
 
 def first_release(mention: Mention, scene: CommentPhrases) -> str:
-    """The release that a merged pull request came with."""
+    """The first release with a merged pull request."""
     release = _release(mention, scene) if mention.merged_at else ""
     return scene.words.say("released_in", release=release) if release else ""
 
 
 def version(match: Match, scene: CommentPhrases) -> str:
-    """Where the question's version stands to the release with the fix; empty where either is not known."""
+    """How the question's version compares to the release with the fix; "" if either is unknown."""
     if not (match.asked_on and match.state == "closed" and release_of(match)):
         return ""
     name = "may_be_back" if match.may_be_back else "report_is_on"
@@ -65,10 +69,9 @@ def version(match: Match, scene: CommentPhrases) -> str:
 
 
 def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the fix changed, at most five files; and up to three in all of those that the thread names.
+    """At most five files that the fix changed, and up to three in all that the thread names.
 
-    Of these a path has to have a folder, as most names alone are those of an example. One that begins at somebody's
-    disk says more about it than about the repository, and is not named.
+    A named path must have a folder, as most bare names are examples, and must not begin at the root of somebody's disk.
     """
     changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
     named = tuple(path for path in hit.files if path not in changed and _IN_A_FOLDER.match(path))
@@ -76,7 +79,7 @@ def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def ending_quote(hit: Hit, scene: CommentPhrases) -> str:
-    """The ending in the words of the thread, with who said them, and when if that was not the day it was closed."""
+    """The ending in the thread's own words, with their speaker, and their day if that is not the day of the closing."""
     outcome, ended_at = hit.outcome, _ended_at(hit)
     shown = scene.quote(_telling(outcome.quote)) if hit.state == "closed" else ""
     is_told = outcome.at and ended_at and scene.day(outcome.at) == scene.day(ended_at)
@@ -87,18 +90,18 @@ def ending_quote(hit: Hit, scene: CommentPhrases) -> str:
 
 
 def _telling(quote: str) -> str:
-    """A quote that says more than that the thread is closed or done, else nothing."""
+    """The quote, "" if it says only that the thread is closed or done."""
     return quote.strip() if says_something(one_line(quote)) else ""
 
 
 def release_of(hit: Hit) -> str:
-    """The first release with the fix: as the forge knows it, else as the thread's own words have it (raw)."""
+    """The first release with the fix, according to the forge, else to the thread itself (raw)."""
     found = hit.fix.release if hit.fix else None
     return (found or hit.outcome.release or "").strip()
 
 
 def is_news(fix: FixInfo) -> bool:
-    """Whether to tell that no release has the fix: it is on the main line, not long since, and somebody looked."""
+    """Whether to show that no release has the fix: it was merged not long ago, and a release was looked for."""
     if not fix.unreleased or fix.commit is None or fix.release:
         return False
     return fix.merged_at is None or fix.looked_at - fix.merged_at <= LATEST_NEWS
@@ -108,12 +111,12 @@ def _still_open(hit: Hit, scene: CommentPhrases) -> str:
     name = "still_open"
     if isinstance(hit, Mention) and hit.kind is Kind.PULL:
         name = "pull_draft" if hit.draft else "pull_open"
-    told = scene.words.texts[name]
-    return scene.words.say("since", what=told, day=scene.day(hit.created_at)) if hit.created_at else told
+    what = scene.words.texts[name]
+    return scene.words.say("since", what=what, day=scene.day(hit.created_at)) if hit.created_at else what
 
 
 def _pull(mention: Mention, scene: CommentPhrases) -> str:
-    """A pull request that is not open any more. One that fixed something was merged, whenever that was."""
+    """How a pull request ended. One that fixed something was merged, even if it is not known when."""
     if mention.merged_at is None:
         is_unclear = mention.outcome.kind is OutcomeKind.FIXED
         return scene.words.texts["ended_pull_closed" if is_unclear else "ended_pull_dropped"]
@@ -121,23 +124,14 @@ def _pull(mention: Mention, scene: CommentPhrases) -> str:
 
 
 def _how(hit: Hit, scene: CommentPhrases) -> str:
-    words, outcome = scene.words, hit.outcome
-    match outcome.kind:
-        case OutcomeKind.FIXED:
-            return _fixed(hit, scene)
-        case OutcomeKind.ANSWERED:
-            return words.texts["ended_answered"]
-        case OutcomeKind.WORKAROUND:
-            return words.texts["ended_workaround"]
-        case OutcomeKind.NOT_PLANNED:
-            return words.texts["ended_declined" if _telling(outcome.quote) else "ended_not_planned"]
-        case OutcomeKind.STALE:
-            return words.texts["ended_stale"]
-        case OutcomeKind.DUPLICATE if outcome.duplicate_of is not None and outcome.duplicate_of != hit.id:
-            return words.say("ended_duplicate", thread=scene.thread(outcome.duplicate_of))
-        case OutcomeKind.DUPLICATE:
-            return words.texts["ended_duplicate_unknown"]
-    return words.closed(hit.state_reason)
+    kind, original = hit.outcome.kind, hit.outcome.duplicate_of
+    if kind is OutcomeKind.FIXED:
+        return _fixed(hit, scene)
+    if not kind.is_known:
+        return scene.words.closed(hit.state_reason)
+    thread = scene.thread(original) if original is not None and original != hit.id else ""
+    detail = thread if kind is OutcomeKind.DUPLICATE else _telling(hit.outcome.quote)
+    return scene.words.say(kind.traits.words if detail else kind.traits.short_words, thread=thread)
 
 
 def _fixed(hit: Hit, scene: CommentPhrases) -> str:
@@ -147,24 +141,22 @@ def _fixed(hit: Hit, scene: CommentPhrases) -> str:
     return scene.words.say("ended_fixed_by", change=change) if change else scene.words.texts["ended_fixed"]
 
 
-def _or_waiting(told: str, hit: Hit, scene: CommentPhrases) -> str:
-    """The same, and that the fix is in no release yet."""
-    is_fixed = hit.outcome.kind is OutcomeKind.FIXED or (isinstance(hit, Mention) and hit.merged_at)
-    is_waiting = is_fixed and not release_of(hit) and hit.fix is not None and is_news(hit.fix)
-    return scene.words.say("unreleased", what=told) if is_waiting else told
+def _is_waiting(hit: Hit) -> bool:
+    is_fixed = hit.outcome.kind is OutcomeKind.FIXED or (isinstance(hit, Mention) and hit.merged_at is not None)
+    return is_fixed and not release_of(hit) and hit.fix is not None and is_news(hit.fix)
 
 
 def _release(hit: Hit, scene: CommentPhrases) -> str:
-    """The release, linked where the forge knows it; what a thread says of a release may not be the name of a tag."""
+    """The release, linked if the forge knows it; a release named in a thread may not be a tag."""
     if hit.fix and hit.fix.release:
         return scene.linked(hit.fix.release, scene.links.release(hit.fix.release))
     return inline(release_of(hit), VERSION_CHARS)
 
 
 def _change(hit: Hit, scene: CommentPhrases) -> str:
-    """What fixed it. A number is called a pull request only where the evidence does: it may be an issue as well.
+    """The fix. A number is called a pull request only if the evidence does, as it may be an issue.
 
-    A change of another repository is named as code, in which GitHub sees no reference and leaves no trace there.
+    A change of another repository is shown as code, in which GitHub sees no reference.
     """
     ref = (hit.fix.ref if hit.fix else hit.outcome.fix) or ""
     if number := _NUMBER.fullmatch(ref):
@@ -183,13 +175,6 @@ def _ended_at(hit: Hit) -> datetime | None:
     return merged_at or hit.closed_at or hit.outcome.at
 
 
-def _by_whom(told: str, hit: Hit, scene: CommentPhrases) -> str:
-    """Who closed it, where nothing else says why it ended."""
-    if isinstance(hit, Match) and hit.closed_by and hit.outcome.kind in (OutcomeKind.UNKNOWN, OutcomeKind.STALE):
-        return scene.words.say("closed_by", what=told, who=inline(hit.closed_by, NAME_CHARS))
-    return told
-
-
 REASON_CHARS = 80
 MAX_REASONS = 4
 MAX_PARTS = 9
@@ -204,7 +189,7 @@ _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 
 def why(reasons: tuple[str, ...], shown: tuple[str, ...], scene: CommentPhrases) -> str:
-    """At most four reasons, with commas between them. Files that are ``shown`` beside them are not named again."""
+    """At most four reasons, separated by commas. Files ``shown`` next to them are not named again."""
     return ", ".join(filter(None, (_reason(reason, shown, scene) for reason in reasons[:MAX_REASONS])))
 
 
@@ -226,7 +211,7 @@ def _named(text: str, scene: CommentPhrases) -> str:
 
 
 def _shown(text: str) -> str:
-    """Foreign words in plain text; what stands between backticks stays code."""
+    """Foreign words as plain text; text between backticks stays code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return inline(text, REASON_CHARS)
@@ -250,7 +235,7 @@ Hit = Mention | Match
 
 @dataclass(frozen=True, slots=True)
 class CommentPhrases:
-    """Addresses, the day, titles of other threads (raw), and the words. Every method gives harmless Markdown."""
+    """Links, the time, titles of other threads (raw), and the words. Every method returns harmless Markdown."""
 
     links: CommentLinks
     now: datetime
@@ -262,7 +247,7 @@ class CommentPhrases:
         return inline(self.words.day(moment), DAY_CHARS)
 
     def linked(self, text: str, address: str) -> str:
-        """A stranger's title with a link; without one where there is no address."""
+        """A stranger's title, with a link if there is an address."""
         return link(text if inline(text, TITLE_CHARS) else self.words.texts["no_title"], address, TITLE_CHARS)
 
     def name(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
@@ -270,7 +255,7 @@ class CommentPhrases:
         return inline(self.words.numbered(thread, kind), TITLE_CHARS)
 
     def thread(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
-        """The title, linked; where no link can be had, the title and the id."""
+        """The title, linked; without an address the title and the id."""
         title = self.titles.get(thread, "").strip()
         address = self.links.thread(thread, kind)
         if not title:
@@ -282,24 +267,22 @@ class CommentPhrases:
         return self.linked(self.words.numbered(thread, kind), self.links.thread(thread, kind))
 
     def quote(self, text: str) -> str:
-        """What somebody wrote, on one line in quotation marks; nothing for nothing.
+        """A stranger's text on one line in quotation marks, "" for "".
 
-        Marks like those around it become single ones in it, so that no text ends its own quotation and names a speaker.
+        Quotation marks in it become single ones, so that no text can end its own quotation and name a speaker.
         """
         marks = PLACEHOLDER.sub("", self.words.texts["quote"]).split()
         shown = prose(text.translate(dict.fromkeys(map(ord, "".join(marks)), "'")), QUOTE_CHARS)
         return self.words.say("quote", text=shown) if shown else ""
 
     def said(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:
-        """`` (maintainer, 3 May 2025)``, linked to the comment; nothing where not even the author is known."""
+        """`` (maintainer, 3 May 2025)``, linked to the comment; "" if not even the author is known."""
         if author is None and role is None:
             return ""
         who = self.words.speaker(author, role)[:NAME_CHARS]
-        return f" ({self.linked(self._signed(who, at), address)})"
-
-    def _signed(self, who: str, at: datetime | None) -> str:
-        return self.words.say("who_when", who=who, day=self.words.day(at)) if at else who
+        signed = self.words.say("who_when", who=who, day=self.words.day(at)) if at else who
+        return f" ({self.linked(signed, address)})"
 
     def files(self, paths: tuple[str, ...]) -> str:
-        """Paths as code, with commas between them."""
+        """Paths as code, separated by commas."""
         return ", ".join(filter(None, (code_span(path, PATH_CHARS) for path in paths)))

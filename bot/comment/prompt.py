@@ -1,10 +1,10 @@
-"""Conversations and findings for an agent's prompt, as XML, Markdown or JSON: words are data, and no line is forged."""
+"""Renders conversations and findings for an agent's prompt, as XML, Markdown or JSON that no stranger can forge."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -15,27 +15,27 @@ from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
 from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
 from bot.domain.changes import FixInfo
-from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind, ThreadId
+from bot.domain.thread import Decision, Kind, Outcome, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, Form, ShownConversation, Turn
 from bot.reading.markdown import statements
 
 SCHEMA = 1
 STATUS = {True: ("CONTINUATION", "do not greet, carry on"), False: ("NEW CONVERSATION", "the last one is over")}
 MAX_TITLE, MAX_SENTENCE = 160, 200
-"""Characters as they are written down: an escaped ``<`` has four."""
+"""Characters after escaping: an escaped ``<`` has four."""
 
 MAX_ID = 100
 MAX_FENCE = 64
 _SCANNED = 4_000
 _INDENT = "    "
-"""Before each further line of a message. No line that is indented so far begins a message or ends a fence."""
+"""The indent of the further lines of a message. No line indented so far begins a message or ends a fence."""
 
 _FENCES = re.compile("`{3,}")
 _NO_TURN_ID = re.compile(r"[^\w./#@:+-]")
 
 
 def render(history: ConversationHistory, form: Form) -> str:
-    """The whole history; "" where nothing of it is shown."""
+    """The whole history, "" if nothing of it is shown."""
     if not history.shown:
         return ""
     before, after = form.frame(history.is_continuation, history.omitted)
@@ -49,9 +49,9 @@ def _rendered(shown: ShownConversation, form: Form) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Xml:
-    """``<conversation-history>``, well-formed XML 1.0 whatever people write. ``zone`` is that of the clock.
+    """``<conversation-history>``, well-formed XML 1.0 whatever people write, with times in ``zone``.
 
-    ``is_part``: it stands in another document, which says that it is data.
+    ``is_part``: it is part of a document that already says that it is data.
     """
 
     zone: tzinfo = UTC
@@ -83,7 +83,7 @@ class Xml:
 
 @dataclass(frozen=True, slots=True)
 class Markdown:
-    """Our words as headings and lists, everybody else's inside fences. ``zone`` and ``is_part`` as in `Xml`."""
+    """Our words as headings and lists, other people's in fences. ``zone`` and ``is_part`` are as in `Xml`."""
 
     zone: tzinfo = UTC
     is_part: bool = False
@@ -118,7 +118,7 @@ class Markdown:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """An object with a ``schema`` number, which changes when the meaning of a field does."""
+    """An object with a ``schema`` number, which changes with the meaning of a field."""
 
     zone: tzinfo = UTC
     between: str = ",\n"
@@ -149,11 +149,11 @@ class Json:
 
 
 FORMS: dict[str, Callable[[tzinfo], Form]] = {"xml": Xml, "markdown": Markdown, "json": Json}
-"""How a history may be written down."""
+"""The formats of a history."""
 
 
 def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> str:
-    """``[human 10:02] monalisa: …`` or ``[you 10:04] …``; further lines are indented. In a session one person talks."""
+    """``[human 10:02] monalisa: …`` or ``[you 10:04] …``, further lines indented. A session has only one person."""
     is_named = turn.speaker == "human" and conversation.kind is not Kind.SESSION
     name = f"{account(turn.name)}: " if is_named else ""
     first, *rest = [line.rstrip() for line in (text.strip() or NO_TEXT).split("\n")]
@@ -166,20 +166,20 @@ def _short_lines(conversation: Conversation, zone: tzinfo) -> list[str]:
 
 
 def _telling(conversation: Conversation) -> list[Turn]:
-    """The last message of each side, in order of time."""
+    """The last message of each speaker, in order of time."""
     last = {turn.speaker: place for place, turn in enumerate(conversation.turns)}
     return [conversation.turns[place] for place in sorted(last.values())]
 
 
 @lru_cache(maxsize=2_000)
 def _first_sentence(text: str) -> str:
-    """The first sentence of its author's own; the beginning where there is none, as in a text of code alone."""
+    """The author's first own sentence; the beginning if there is none, as in a text of code only."""
     shown = visible(text)
     return _cut(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE)
 
 
 def _title(conversation: Conversation, escaped: Callable[[str], str]) -> str:
-    """The title, so short that it has at most MAX_TITLE characters once it is escaped."""
+    """The title, cut to at most MAX_TITLE characters after escaping."""
     title = one_line(visible(conversation.title))
     limit = MAX_TITLE
     while len(escaped(_cut(title, limit))) > MAX_TITLE + 2:  # JSON has quotation marks around it
@@ -197,7 +197,7 @@ def _key(conversation: Conversation) -> str:
 
 @lru_cache(maxsize=64)
 def _fence(conversation: Conversation) -> str:
-    """Longer than any in the conversation, up to a length from which on indentation alone keeps it whole."""
+    """A fence longer than any in the conversation, up to a length beyond which the indent is enough."""
     runs = (len(run) for turn in conversation.turns for run in _FENCES.findall(visible(turn.text)))
     return "`" * min(MAX_FENCE, max([3, *(run + 1 for run in runs)]))
 
@@ -223,9 +223,9 @@ _NO_ID = re.compile(r"[^\w./#@+-]")
 
 
 def as_xml(context: Context, history: str = "") -> str:
-    """``<repository-memory>`` with a section for each kind of finding: well-formed XML 1.0, or "" for nothing.
+    """``<repository-memory>`` with a section for each kind of finding, well-formed XML 1.0; "" without findings.
 
-    ``history`` is a part of `bot.comment.prompt` in the same form; it comes last.
+    ``history`` is an `Xml` history that is a part; it comes last.
     """
     if not (_has_something(context) or history):
         return ""
@@ -241,7 +241,7 @@ def as_xml(context: Context, history: str = "") -> str:
 
 
 def as_markdown(context: Context, history: str = "") -> str:
-    """The same as Markdown: our words as headings and lists, everybody else's inside fences; "" for nothing."""
+    """As `as_xml`, in Markdown: our words as headings and lists, other people's in fences."""
     if not (_has_something(context) or history):
         return ""
     sections = (
@@ -256,7 +256,7 @@ def as_markdown(context: Context, history: str = "") -> str:
 
 
 def visible(text: str) -> str:
-    """The text as a person sees it: no HTML comments, and nothing that is invisible or turns text around."""
+    """The text as a person sees it, without HTML comments, invisible and reordering characters."""
     return clean(without_comments(text))
 
 
@@ -274,7 +274,7 @@ def _mention_xml(mention: Mention) -> str:
         reached_through=" ".join(str(duplicate) for duplicate in mention.chain),
     )  # fmt: skip
     parts = [element("summary", mention.summary), *(_decision_xml(decision) for decision in mention.decisions)]
-    return _thread_xml(attributes, mention, "".join(parts))
+    return _thread_xml(attributes, mention, parts)
 
 
 def _match_xml(match: Match) -> str:
@@ -283,23 +283,20 @@ def _match_xml(match: Match) -> str:
         closed=_stamp(match.closed_at), messages=match.turn_count, similarity=f"{match.similarity:.2f}",
         asked_on=match.asked_on, may_be_back=_yes(match.may_be_back),
     )  # fmt: skip
-    return _thread_xml(attributes, match, "".join(element("why", reason) for reason in match.why))
+    return _thread_xml(attributes, match, [element("why", reason) for reason in match.why])
 
 
-def _thread_xml(attributes: str, hit: Mention | Match, middle: str) -> str:
-    files = "".join(element("file", path) for path in hit.files)
-    ended = f"{_outcome_xml(hit.outcome)}{_earlier_xml(hit.earlier)}{_fix_xml(hit.fix)}"
-    text = f"{element('title', hit.title)}{ended}{middle}{files}"
-    return f"<thread{attributes}>\n{text}{_conversation_xml(hit.conversation)}</thread>\n"
-
-
-def _conversation_xml(turns: Sequence[CondensedTurn]) -> str:
-    """Each turn as an element of its own: what it says of its author no text can say, as text opens no element."""
-    rows = "".join(map(_turn_xml, turns))
-    return f"<conversation>\n{rows}</conversation>\n" if rows else ""
+def _thread_xml(attributes: str, hit: Mention | Match, parts: list[str]) -> str:
+    ended = (_outcome_xml(hit.outcome), _earlier_xml(hit.earlier), _fix_xml(hit.fix))
+    files = (element("file", path) for path in hit.files)
+    turns = "".join(map(_turn_xml, hit.conversation))
+    conversation = f"<conversation>\n{turns}</conversation>\n" if turns else ""
+    text = "".join([element("title", hit.title), *ended, *parts, *files, conversation])
+    return f"<thread{attributes}>\n{text}</thread>\n"
 
 
 def _turn_xml(turn: CondensedTurn) -> str:
+    """Each turn is an element, so that no text can forge an author."""
     attributes = attributes_of(
         author=account(turn.author), role=turn.role, at=f"{turn.at:%Y-%m-%d}", cut=_yes(turn.is_cut)
     )
@@ -314,7 +311,7 @@ def _earlier_xml(earlier: Earlier | None) -> str:
 
 
 def _outcome_xml(outcome: Outcome) -> str:
-    if outcome.kind is OutcomeKind.UNKNOWN and not outcome.quote:
+    if not (outcome.kind.is_known or outcome.quote):
         return ""
     attributes = attributes_of(
         kind=outcome.kind.value, fix=outcome.fix, release=outcome.release, duplicate_of=outcome.duplicate_of,
@@ -345,12 +342,12 @@ def _page_xml(page: PageHit) -> str:
 
 
 def element(name: str, text: str) -> str:
-    """A line of XML with this text in it, "" for none."""
+    """A line of XML with this text, "" for ""."""
     return f"<{name}>{escape(visible(text))}</{name}>\n" if text else ""
 
 
 def attributes_of(**values: object) -> str:
-    """`` name="value"`` for each that is known; names are written with hyphens."""
+    """`` name="value"`` for each known value; underscores in names become hyphens."""
     known = ((name, value) for name, value in values.items() if value not in (None, ""))
     return "".join(f" {name.replace('_', '-')}={quoteattr(visible(str(value)))}" for name, value in known)
 
@@ -380,10 +377,10 @@ def _facts(hit: Mention | Match) -> Iterator[str]:
     if hit.earlier:
         ended = hit.earlier.outcome
         how = f" ({ended.kind.value}{f', by {bare(ended.fix)}' if ended.fix else ''})"
-        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{how if ended.kind is not OutcomeKind.UNKNOWN else ''}"
+        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{how if ended.kind.is_known else ''}"
         yield f"reopened: {catalogue.day(hit.earlier.reopened_at)}"
     yield from _own_facts(hit)
-    if hit.outcome.kind is not OutcomeKind.UNKNOWN:
+    if hit.outcome.kind.is_known:
         yield f"outcome: {hit.outcome.kind.value}{f', by {bare(hit.outcome.fix)}' if hit.outcome.fix else ''}"
     if hit.outcome.duplicate_of is not None:
         yield f"duplicate of: {bare(str(hit.outcome.duplicate_of))}"
@@ -440,7 +437,7 @@ def _page_markdown(page: PageHit) -> str:
 
 
 def fenced(label: str, text: str) -> str:
-    """Other people's words in a fence that they cannot end, "" for none."""
+    """Other people's words in a fence that they cannot close, "" for ""."""
     shown = visible(text).strip("\n")
     if not shown:
         return ""
@@ -453,6 +450,6 @@ def name_of(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
 
 
 def bare(text: str) -> str:
-    """One foreign word outside a fence, such as an id or a version: a stranger's sentence has no place there."""
+    """The first word of a foreign text, such as an id or a version, safe outside a fence."""
     words = _NO_ID.sub(" ", visible(text)).split()
     return words[0][:80] if words else ""

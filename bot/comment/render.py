@@ -1,4 +1,4 @@
-"""Context → the Markdown of one comment, by templates that a repository may change and cannot abuse."""
+"""Renders a context as the Markdown of a comment, with templates that a repository may change but not abuse."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
 MAX_BYTES = 65_536
-"""GitHub refuses more than 65,536 characters; counting bytes as well is on the safe side of what it really measures."""
+"""GitHub refuses more than 65,536 characters. Counting bytes too is on the safe side."""
 
 SPARE = 256
-"""Characters of both that are left for the hidden last line, which is added to what is rendered here."""
+"""Characters of both kept free for the seal, which is added later."""
 
 SHIPPED = shipped("templates")
-"""The templates that come with this program."""
+"""The folder of the shipped templates."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
@@ -42,46 +42,45 @@ _SPEAKS_FOR_A_PERSON = re.compile(
     r"(?:#[0-9]|gh-[0-9]|https?://|[\w.-]{1,40}/[\w.-]{1,100}#[0-9])",
     re.ASCII | re.IGNORECASE,
 )
-"""A line that GitHub would act upon as if the account meant it."""
+"""A line that GitHub would obey as if the account meant it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A comment's text, and in one line what was wrong with the repository's templates or words (None: nothing)."""
+    """A comment's text, and the problem with the repository's templates or words in one line, None without one."""
 
     text: str
     problem: str | None = None
 
 
 def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False) -> str:
-    """What a comment with this marker shrinks to that is not true any more or was switched ``off``; ``words``: None for
-    ours."""
+    """The text of a comment that is no longer true or was switched ``off``; ``words``: None for the shipped ones."""
     text = (words or shipped_words()).texts["withdrawn_off" if off else "withdrawn"]
     return f"{first_line}\n<sub>{text}</sub>\n"
 
 
 def shipped_words() -> Words:
-    """The words that come with this program, in English."""
+    """The shipped words, in English."""
     return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
 
 
 @lru_cache(maxsize=4)
 def _compiled_once(sources: tuple[tuple[str, str], ...]) -> Sandbox:
-    """The sandbox of templates of ours: a process that makes many renderers compiles them once."""
+    """The sandbox of our own templates, compiled once in a process with many renderers."""
     return Sandbox(dict(sources))
 
 
 def render_page(name: str, values: Mapping[str, object]) -> str:
-    """The HTML page that our own template ``name`` makes of ``values``: what strangers wrote stays text."""
+    """Render our own HTML template ``name`` with ``values``; strangers' words in them stay text."""
     return render_trusted(_read(SHIPPED, PAGES), name, values)
 
 
 class Renderer:
-    """Renders comments with the shipped templates and words and, where they work, with a repository's own.
+    """Renders comments with a repository's own templates and words if they work, else with the shipped ones.
 
     ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
-    or what it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to the words that a repository says otherwise.
-    ``commands`` says whether the footer names commands.
+    or the template that it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to a repository's words. ``commands``
+    says whether the footer names commands.
     """
 
     def __init__(
@@ -109,8 +108,8 @@ class Renderer:
     def render(self, context: Context, *, thread_id: ThreadId, now: datetime, searched: int) -> Rendered:
         """The comment on ``thread_id``, at most 60,000 characters and 65,536 bytes, cut at whole hits.
 
-        ``searched`` is the number of issues that were looked through, 0 to leave it out. Ages are counted to ``now``;
-        pass the time of the question rather than of the run, and a repeated run gives the same bytes.
+        ``searched`` is the number of issues searched, 0 to leave it out. Ages are counted to ``now``: pass the time of
+        the question rather than of the run, so that a repeated run gives the same bytes.
         """
         points_at_some = context.mentioned or context.also_mentioned or context.elsewhere
         name = "context.md.j2" if points_at_some else "troubleshooting.md.j2"
@@ -120,9 +119,9 @@ class Renderer:
     def reply(
         self, context: Context, *, asked: str, reply_to: int, now: datetime, searched: int, answer: str = ""
     ) -> Rendered:
-        """The reply to comment ``reply_to``, in which somebody asked ``asked``; says so when nothing was found.
+        """The reply to comment ``reply_to``, which asked ``asked``; it says so if nothing was found.
 
-        ``answer`` is Markdown of ours that stands above what was found, or alone.
+        ``answer`` is our own Markdown, which stands above the findings or alone.
         """
         frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS), "answer": answer}
         return self._rendered("reply.md.j2", context, now, searched, frame)
@@ -141,7 +140,7 @@ class Renderer:
         return Rendered(_fit(self._shipped, name, self._views(context, self._english, now, searched, frame)), problem)
 
     def _attempts(self, name: str) -> Iterator[tuple[Sandbox, Words, str, str]]:
-        """What to try before the shipped templates with the shipped words, and what is to blame when it fails."""
+        """The combinations to try before the shipped ones, each with what a failure is blamed on and what follows."""
         if self._custom is not None:
             yield self._custom, self.words, f"template {name}", "the shipped template was used"
         if self.words is not self._english:
@@ -158,7 +157,7 @@ class Renderer:
 
 
 def shrunk(context: Context) -> Iterator[Context]:
-    """The context, then smaller and smaller ones: first without conversations, then without hits, last ones first."""
+    """The context, then smaller and smaller ones: first without conversations, then without hits, from the end."""
     yield context
     for section in ("open_now", "seen_before", "mentioned"):
         for place in reversed(range(len(getattr(context, section)))):
@@ -179,7 +178,7 @@ def _with(context: Context, section: str, hits: list[object]) -> Context:
 
 
 def _without(context: Context, thread_id: ThreadId) -> Context:
-    """A comment never speaks of the thread that it stands on."""
+    """The context without the thread on which the comment stands."""
     for section in ("mentioned", "also_mentioned", "seen_before", "open_now", "possible"):
         context = _with(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
     return context
@@ -212,7 +211,7 @@ def _check(text: str, expected: str) -> None:
 
 
 def _outside_code(text: str) -> Iterator[str]:
-    """The lines that are not in fenced code, without the marks of quotations and lists before them."""
+    """The lines outside fenced code, without leading marks of quotations and lists."""
     fence = ""
     for line in text.split("\n"):
         bare = line.lstrip(" \t>-+*")

@@ -1,12 +1,12 @@
-"""Templates that cannot harm: a small subset of Jinja in which every step is paid for. The only importer of jinja2.
+"""Renders strangers' templates safely: a small subset of Jinja with a budget of steps. The only importer of jinja2.
 
-A template from a repository is code of a stranger. Three walls stand around it:
+A template from a repository is a stranger's code. Three walls stand around it:
 
 1. the syntax tree is checked against a list of allowed nodes before anything is compiled or folded (no calls but
    ``super()``, no macros, imports or includes, no concatenation, slices or powers, no nested literals);
-2. attribute access reaches dict keys and loop counters only, so no method or class of Python is ever in reach;
-3. each loop turn, block and output is charged to a budget, so that time and memory are bounded by counting alone.
-   Counting, unlike a clock or a signal, works in every thread and gives the same verdict on every machine.
+2. attribute access reaches only dict keys and loop counters, so no method or class of Python is in reach;
+3. each loop turn, block and output is charged to a budget, which bounds time and memory. Counting, unlike a clock or a
+   signal, works in every thread and gives the same verdict on every machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 BUDGET = 100_000
-"""Steps of one rendering: a node that is visited, or ten characters of output, is about one."""
+"""Steps of one rendering. A visited node, or ten characters of output, is about one."""
 
 SOURCE_CHARS = 65_536
 """Most characters of all templates of one repository together."""
 
 _PURSE = "\0budget"
-"""Where the budget lies in a rendering's context: no name of a template can be spelled like this."""
+"""The key of the budget in a rendering's context. No name in a template can be spelled like this."""
 
 _LOOP_FIELDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
 _LARGEST = 10**9
@@ -48,11 +48,11 @@ _FAULTS = (
 
 
 class TemplateFault(Exception):
-    """The template cannot be used; the message is one line that says why."""
+    """The template cannot be used; the message is one line with the reason."""
 
 
 class TooLong(TemplateFault):
-    """The output passed the wanted size."""
+    """The output is too long."""
 
 
 class _Purse:
@@ -72,7 +72,7 @@ class Sandbox:
         self._environment = _Environment(sources)
 
     def render(self, name: str, view: Mapping[str, object], limit: int) -> str:
-        """The template ``name`` with ``view``: plain dicts, lists, strings and numbers, harmless as they are.
+        """Render the template ``name`` with ``view``: plain dicts, lists, strings and numbers, already harmless.
 
         Raises TooLong as soon as the output passes ``limit`` characters, TemplateFault for every other failure.
         """
@@ -90,10 +90,10 @@ class Sandbox:
 
 
 def render_trusted(sources: Mapping[str, str], name: str, values: Mapping[str, object]) -> str:
-    """The HTML page that a template of ours makes of ``values``, which are escaped where it does not say ``safe``.
+    """Render one of our own HTML templates, without walls or budget. ``values`` are escaped unless marked ``safe``.
 
-    No wall and no budget stand around it. Its filter ``sha256`` gives the hash by which a Content-Security-Policy knows
-    an inline style or script (https://www.w3.org/TR/CSP3/#grammardef-hash-source).
+    The filter ``sha256`` gives the hash of an inline style or script for a Content-Security-Policy
+    (https://www.w3.org/TR/CSP3/#grammardef-hash-source).
     """
     pages = Environment(
         loader=DictLoader(dict(sources)),
@@ -150,7 +150,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return self.undefined(f"there is no {argument!r} here")
 
     def call(self, context: Context, obj: Any, /, *_: Any, **__: Any) -> Any:
-        """``super()``, the only call that the syntax check lets through."""
+        """Charge for ``super()``, the only call that the syntax check allows."""
         text = super().call(context, obj)
         _pay(context, 10 + len(text) // 10)
         return text
@@ -207,7 +207,7 @@ def _walk(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _charge(tree: nodes.Template) -> None:
-    """Make each turn of a loop and each block pay for what is in it."""
+    """Make each loop turn and each block pay for its content."""
     for node in list(_walk(tree)):
         if isinstance(node, nodes.For):
             node.iter = _filtered(node.iter, _PAID_LOOP, _weight(node))
@@ -277,7 +277,7 @@ def _listed(values: Any) -> list[Any] | tuple[Any, ...]:
 
 
 def _reason(fault: BaseException, name: str) -> str:
-    """One line about a fault in this template, or in one that it builds on; without memory addresses or paths."""
+    """One line about a fault in this template or in one that it extends, without memory addresses or paths."""
     if isinstance(fault, RecursionError):
         return "it calls itself, or is nested too deeply"
     words = " ".join(str(fault).split()) or type(fault).__name__

@@ -1,4 +1,4 @@
-"""Context → what a template sees: plain dicts and lists of Markdown that is harmless already."""
+"""Turns a context into the values that templates see: dicts and lists of harmless Markdown."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import LEFT_OUT, first_paragraph
 
 FOLDED_CHARS = 2_000
-"""Of a conversation below "How it went", as it is written down: who wants more of it opens the thread."""
+"""Most characters of the Markdown of a conversation below "How it went"."""
 
 LEAST_ROOM = 150
-"""Characters in which a turn says something."""
+"""With fewer characters a turn says nothing."""
 
 _QUOTED = "  > "
 MAX_DECISIONS = 5
@@ -41,7 +41,7 @@ Item = dict[str, object]
 
 
 def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) -> Item:
-    """The sections of a comment. Every value in them is a string of defanged Markdown, or a list of such."""
+    """The sections of a comment. Every value in them is a string of defanged Markdown, or a list of those."""
     scene = CommentPhrases(links, now, _titles(context), words)
     return {
         "mentioned": [_mention(mention, scene) for mention in context.mentioned],
@@ -62,7 +62,7 @@ def _titles(context: Context) -> Mapping[ThreadId, str]:
 
 
 def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
-    """Threads of other repositories as code, in which GitHub sees no reference and leaves no trace there."""
+    """Threads of other repositories as code, in which GitHub sees no reference."""
     shown = [code for name in names[:MAX_ELSEWHERE] if (code := code_span(name, ELSEWHERE_CHARS))]
     left = len(names) - MAX_ELSEWHERE
     return [*shown, words.say("more", count=words.number(left))] if left > 0 else shown
@@ -127,7 +127,7 @@ def _files(hit: Hit, scene: CommentPhrases) -> dict[str, str]:
 
 
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
-    """One hit; what is not known of it is an empty string, so that a template may ask for any key."""
+    """One hit. Unknown values are empty strings, so that a template may use any key."""
     blank: Item = dict.fromkeys(("decision", "quote", "summary", "why", "changed", "files", "conversation"), "")
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 
@@ -149,44 +149,44 @@ def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
 
 
 def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
-    """The decision that stands comes first: the maintainers' before others', the newest before older ones."""
+    """The decisions, the one that stands first: maintainers' before others', newer before older."""
     return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
 def _conversation(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int = FOLDED_CHARS) -> str:
-    """A quotation, indented to stand inside a list item: of each turn a line of ours, and below it what was said.
+    """A quotation, indented to stand inside a list item: for each turn a line of ours, and below it the text.
 
-    That is quoted once more, so that no text can look like a line of ours: those alone are quoted once.
+    The text is quoted twice and our lines once, so that no text can look like a line of ours.
     """
-    told, parts = _chosen(turns, scene, room), list[str]()
-    for before, at in pairwise((-1, *told)):
-        parts += [LEFT_OUT.strip()] * (at - before > 1) + [told[at]]
+    chosen, parts = _chosen(turns, scene, room), list[str]()
+    for before, at in pairwise((-1, *chosen)):
+        parts += [LEFT_OUT.strip()] * (at - before > 1) + [chosen[at]]
     lines = "\n\n".join((*(part.rstrip("\n") for part in parts[:-1]), *parts[-1:])).split("\n")
     return "\n".join(f"{_QUOTED}{line}".rstrip() for line in lines) if parts else ""
 
 
 def _chosen(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int) -> dict[int, str]:
-    """The opening and the latest turns, as they are written down, as far as there is room for; by their places."""
-    told: dict[int, str] = {}
+    """The opening and the latest turns that fit into ``room``, as Markdown by their places."""
+    chosen: dict[int, str] = {}
     for at in (0, *range(len(turns) - 1, 0, -1)) if turns else ():
         shown = _fitting(turns[at], room // 3 if at == 0 and len(turns) > 1 else room, scene)
         if shown:
-            told[at] = shown
+            chosen[at] = shown
             room -= _length(shown)
         if room < LEAST_ROOM or not (shown or at == 0):
             break
-    return dict(sorted(told.items()))
+    return dict(sorted(chosen.items()))
 
 
 def _fitting(turn: CondensedTurn, room: int, scene: CommentPhrases) -> str:
-    """As much of the turn as fits when it is written down; what makes it harmless can make it longer."""
+    """As much of the turn as fits as Markdown, which can be longer than the text."""
     limits = (room, room * 2 // 3, room // 3)
-    return next((told for limit in limits if _length(told := _turn(turn, limit, scene)) <= room), "")
+    return next((shown for limit in limits if _length(shown := _turn(turn, limit, scene)) <= room), "")
 
 
-def _length(told: str) -> int:
-    """Characters of a turn where it stands, with what is put before its lines and between it and the next one."""
-    return len(told) + len(_QUOTED) * (told.count("\n") + 3) + 2 * len(LEFT_OUT)
+def _length(turn: str) -> int:
+    """Characters of a turn in its place, with the prefixes of its lines and the text between turns."""
+    return len(turn) + len(_QUOTED) * (turn.count("\n") + 3) + 2 * len(LEFT_OUT)
 
 
 def _turn(turn: CondensedTurn, limit: int, scene: CommentPhrases) -> str:

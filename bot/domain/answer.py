@@ -1,4 +1,4 @@
-"""The nouns of an answer: what memory has to say about a thread, which threads that shows, and what it quotes."""
+"""The nouns of an answer: what memory knows about a thread, the threads that it shows, the messages that it quotes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from datetime import datetime
 
 from bot.domain.card import number_of
 from bot.domain.changes import FixInfo, StandingComment
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Kind, Outcome, Record, Thread, ThreadId
+from bot.domain.kinds import Kind
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """How an issue that is open again had been closed, and when somebody reopened it."""
+    """The earlier closing of an issue that somebody reopened."""
 
     closed_at: datetime
     reopened_at: datetime
@@ -23,7 +24,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class CondensedTurn:
-    """One message of a conversation within a budget: who wrote it and when, and its text, which may be cut."""
+    """One message of a condensed conversation; its text may be cut."""
 
     author: str
     role: str
@@ -37,20 +38,19 @@ class CondensedTurn:
 
     @property
     def length(self) -> int:
-        """Characters of a budget that it takes: those of its text, and the most that name its author and its day."""
+        """Characters that it takes from a budget: its text, and the most that name its author and day."""
         return HEADING + len(self.author) + len(self.text)
 
 
 HEADING = len(" (maintainer), 2025-03-11:\n\n\n")
-"""Characters that are counted for the line above a turn, beside its author's name."""
+"""Characters counted for the line above a turn, without its author's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A reference in the text, resolved. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
+    """A resolved reference. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
 
-    ``missing`` says why there is nothing to tell; the other fields are empty then. ``earlier`` is told of an issue that
-    was closed and is open again.
+    ``missing`` says why nothing is known; the other fields are empty then. ``earlier`` is set for a reopened issue.
     """
 
     id: ThreadId
@@ -75,11 +75,11 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A similar thread that is worth showing. ``similarity`` is in 0..1; ``why`` holds short plain reasons.
+    """A similar thread. ``similarity`` is in 0..1; ``why`` holds short plain reasons.
 
-    ``fix`` is the change that ended it, where that is known. ``asked_on`` is the version that the question names, empty
-    unless it can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
-    ``earlier`` is as in Mention.
+    ``fix`` is the change that ended it, if known. ``asked_on`` is the version named in the question, empty unless it
+    can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
+    ``earlier`` is as in `Mention`.
     """
 
     id: ThreadId
@@ -103,7 +103,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A section of a wiki or documentation page, or a release: ``title`` names both, ``url`` leads to it."""
+    """A section of a wiki or documentation page, or a release."""
 
     title: str
     url: str
@@ -113,12 +113,12 @@ class PageHit:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that memory has to say about one thread.
+    """Everything that memory knows about one thread.
 
-    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched``: how many
-    issues were looked through, 0 where that is not told. ``is_first``: no older issue is known. ``nearest`` are the
-    issues most like it, shown or not, for whoever looks after the bot; ``possible`` those that may stand folded at the
-    end of a comment which is written anyway.
+    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched`` is the
+    number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the most alike
+    issues, shown or not, for the people who run the bot; ``possible`` are those that may stand folded at the end of a
+    comment that is written anyway.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -146,7 +146,7 @@ class Speak:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """The answer is no comment, and why; ``nearest`` as in Context."""
+    """There is nothing worth a comment, for ``reason``; ``nearest`` as in `Context`."""
 
     reason: str
     nearest: tuple[Match, ...] = field(default=(), compare=False)
@@ -159,26 +159,26 @@ Hit = Mention | Match
 
 
 def shown_in(context: Context) -> tuple[ThreadId, ...]:
-    """The threads that a comment with this context shows, in its order: also the duplicates that led to one, what a
-    thread is a duplicate of, and the pull request that fixed it or is said to have."""
+    """The threads that a comment with this context shows, in order, with the duplicates that led to one, the originals
+    of duplicates, and the pull requests that fixed one or are said to have."""
     return tuple(dict.fromkeys(key for hit in _hits(context) for key in _keys(hit)))
 
 
 def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:
-    """Marks of the messages that a comment with this context quotes, titles among them; ``records`` has the threads."""
+    """Marks of the messages (titles included) that a comment with this context quotes, looked up in ``records``."""
     found = {mark(text) for hit in _hits(context) for text in _quoted(hit, records.get(hit.id))}
     return tuple(sorted(found))
 
 
 def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
-    """Whether a comment quotes what is in none of the threads that it shows, as these are now."""
+    """Whether a comment quotes something that is no longer in any of the threads that it shows."""
     threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
     messages = (text for one in threads for text in (one.title, one.body, *(comment.text for comment in one.comments)))
     return not set(map(mark, messages)).issuperset(standing.quotes)
 
 
 def mark(text: str) -> str:
-    """What a text is known by: eight hexadecimal digits."""
+    """Eight hexadecimal digits that identify a text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
@@ -197,8 +197,6 @@ def _keys(hit: Hit) -> Iterator[ThreadId]:
 
 
 def _quoted(hit: Hit, record: Record | None) -> Iterator[str]:
-    """The texts of the messages of a thread that a hit quotes: its title, and what was said at the moments that it
-    tells of."""
     if not isinstance(record, Thread):
         return
     yield record.title

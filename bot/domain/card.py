@@ -1,6 +1,6 @@
-"""What people and agents see of a thread: its card, read from its digest, and what was found in cards.
+"""Cards, the short form of threads that people and agents see, and the results of searching them.
 
-Named tuples of plain values and nothing else of ours: a search from a shell begins with importing this.
+Named tuples of plain values, quick to import: a search from a shell begins with this module.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
+from bot.domain.kinds import Kind, OutcomeKind
+
 LEAST_PART = 0.5
-"""Least part of what is looked for, by the rarity of its words, that something has to hold: of two words the rarer
-one. Weak hits are no answer."""
+"""Least share of the query that a hit must hold, weighted by the rarity of its words: of two words, the rarer one."""
 
 CardId = int | str
-"""As `bot.domain.thread.ThreadId`: the number of an issue or pull request, else the text that names a thread."""
+"""As `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
 
 
 class Ruling(NamedTuple):
-    """A sentence that states a decision; ``comment_id`` is GitHub's, None where it stands in the opening text."""
+    """A sentence that states a decision; ``comment_id`` is GitHub's, None for the opening text."""
 
     text: str
     author: str
@@ -30,12 +31,9 @@ class Ruling(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a thread ended: ``kind`` is a value of `bot.domain.thread.OutcomeKind`; ``fix`` a reference (``#12``, a SHA).
+    """How a thread ended: ``kind`` is usually a value of `OutcomeKind`; ``fix`` and ``claimed`` are as in `Outcome`."""
 
-    ``claimed`` is one that is not known to be the fix.
-    """
-
-    kind: str = "unknown"
+    kind: str = OutcomeKind.UNKNOWN
     quote: str = ""
     fix: str = ""
     release: str = ""
@@ -47,14 +45,14 @@ class Ending(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A thread without its conversation. ``kind`` is issue, pull, page or session; ``state`` open or closed.
+    """A thread without its conversation; ``state`` is open or closed.
 
-    ``references`` are the numbers of this repository that its text names, in order; ``duplicate_of`` the thread that it
-    is a duplicate of.
+    ``references`` are the numbers in this repository that its text mentions, in order; ``duplicate_of`` is the original
+    of a duplicate.
     """
 
     id: CardId
-    kind: str
+    kind: Kind
     title: str
     author: str
     state: str
@@ -78,8 +76,8 @@ class Card(NamedTuple):
 class CardHit(NamedTuple):
     """A card that a search found.
 
-    ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is how much of what was looked for the thread holds, by the
-    rarity of the words; ``terms`` are the terms of the query that it holds, what adds most first.
+    ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread holds, weighted by the
+    rarity of the words; ``terms`` are the matching terms, the one that adds most first.
     """
 
     card: Card
@@ -97,8 +95,8 @@ class CardLink(NamedTuple):
 
 
 class SessionPassage(NamedTuple):
-    """A message of a session that a search found. ``type`` is ``user`` or ``assistant``; ``text`` at most 500
-    characters around what was looked for; ``session`` names the thread, ``path`` the file that it was read from."""
+    """A message of a session that a search found. ``type`` is ``user`` or ``assistant``; ``text`` is at most 500
+    characters around the match; ``session`` names the thread, ``path`` the transcript."""
 
     session: str
     type: str
@@ -115,11 +113,11 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_LIST = 200
 _MAX_TEXT = 4_000
 _MAX_NAME = 200
-_KINDS = frozenset({"issue", "pull", "page", "session"})
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 def name_of(key: CardId) -> str:
-    """What a thread is called in the file: ``#42``, ``=ABC-123``."""
+    """The name of a thread in files: ``#42``, ``=ABC-123``."""
     return f"#{key}" if isinstance(key, int) else f"={key}"
 
 
@@ -129,7 +127,7 @@ def key_of(name: str) -> CardId:
 
 
 def card_of(line: str) -> Card | None:
-    """The card of a digest, None where it is damaged."""
+    """The card of a digest (JSON), None for a damaged one."""
     try:
         fields = json.loads(line)
         return _card(fields)
@@ -139,10 +137,9 @@ def card_of(line: str) -> Card | None:
 
 def _card(fields: Mapping[str, Any]) -> Card:
     created = _time(fields["created_at"]) or _LONG_AGO
-    kind = _text(fields.get("kind"))
     return Card(
         id=_key(fields["id"]),
-        kind=kind if kind in _KINDS else "issue",
+        kind=_KINDS.get(_text(fields.get("kind")), Kind.ISSUE),
         title=_text(fields.get("title")),
         author=_text(fields.get("author")),
         state="closed" if fields.get("state") == "closed" else "open",
@@ -165,12 +162,12 @@ def _card(fields: Mapping[str, Any]) -> Card:
 
 
 def proven(card: Card, is_merged: bool | None) -> Card:
-    """The card, knowing whether the change that its ending names was merged; None: nobody knows."""
+    """The card, given whether the change that its ending names was merged (None: not known)."""
     ending = card.ending
-    told = settled(ending.kind, ending.fix, ending.claimed, is_merged)
-    if told is None:
+    known = settled(ending.kind, ending.fix, ending.claimed, is_merged)
+    if known is None:
         return card
-    kind, fix, claimed = told
+    kind, fix, claimed = known
     release = ending.release if fix else ""
     return card._replace(ending=ending._replace(kind=kind, fix=fix, claimed=claimed, release=release))
 
@@ -226,7 +223,7 @@ def _ending(value: Any) -> Ending:
     if not isinstance(value, dict):
         return Ending()
     return Ending(
-        kind=_text(value.get("kind")) or "unknown",
+        kind=_text(value.get("kind")) or OutcomeKind.UNKNOWN,
         quote=_text(value.get("quote")),
         fix=_text(value.get("fix")),
         claimed=_text(value.get("claimed")),
@@ -247,39 +244,39 @@ def _duplicate(fields: Mapping[str, Any]) -> CardId | None:
 
 
 _LONGEST = 12
-"""Characters of ``#`` and a number."""
+"""Most characters of ``#`` and a number."""
 
 
 def settled(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
-    """Kind, fix and claim of an ending, knowing that; None where it makes no difference to them."""
-    if is_merged and claimed and kind == "unknown":
-        return "fixed", claimed, ""
-    if is_merged is False and fix and kind == "fixed":
-        return "unknown", "", fix
+    """The kind, fix and claim of an ending, given whether its change was merged; None if that changes nothing."""
+    if is_merged and claimed and kind == OutcomeKind.UNKNOWN:
+        return OutcomeKind.FIXED, claimed, ""
+    if is_merged is False and fix and kind == OutcomeKind.FIXED:
+        return OutcomeKind.UNKNOWN, "", fix
     return None
 
 
 def number_of(ref: str | None) -> int | None:
-    """The number of this repository in ``#57``; None for a commit and for what stands elsewhere."""
+    """The number in ``#57``; None for a commit or a change of another repository."""
     is_number = ref is not None and ref[:1] == "#" and ref[1:].isdecimal() and len(ref) <= _LONGEST
     return int(ref[1:]) if ref and is_number else None
 
 
 def is_change(kind: str, state: str, merged_at: object) -> bool | None:
-    """Whether a thread is a pull request that was merged; None for what is neither that nor an issue."""
-    if kind == "pull":
+    """Whether a thread is a merged pull request; None for a page or session."""
+    if kind == Kind.PULL:
         return state == "closed" and bool(merged_at)
-    return False if kind == "issue" else None
+    return False if kind == Kind.ISSUE else None
 
 
 class Worktree(NamedTuple):
-    """The signals of a checkout; empty where there is none.
+    """The signals of a checkout; all empty without one.
 
-    ``branch`` is empty for a main branch and a detached head. ``messages`` are subjects and bodies of the newest
-    commits, newest first, at most five. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in
-    the index, ``recent`` those that the newest commits touched. ``is_own`` says whether these commits are the branch's
-    own, and not those that it began at. ``project`` is its name and ``language`` what it is made of (``python``), empty
-    where nothing tells. ``unused`` says in words which signals could not be had, and why.
+    ``branch`` is empty for a main branch and a detached head. ``messages`` are the subjects and bodies of at most five
+    commits, newest first. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in the index,
+    ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch. ``project`` is
+    its name and ``language`` its main language (``python``), empty if unknown. ``unused`` says in words which signals
+    could not be read, and why.
     """
 
     branch: str = ""

@@ -1,4 +1,4 @@
-"""What memory keeps beside the threads: what was said, what people asked for, where fixes are; a run's changes."""
+"""What memory keeps besides threads: answers, requests, comments that stand, fixes; and the changes of one run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from datetime import datetime
 from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
-"""The name of the request that a thread be forgotten. It is all that stays of what people asked for there."""
+"""The name of the request to forget a thread. Only this request is kept for a forgotten thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
+    """The answer on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
 
-    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``answers``, ``silent``, ``withdrawn`` or
-    ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
-    thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
-    promised and identifies the answer: states and counts do not move it. ``trying_since`` is when the run began that is
-    writing the comment, None once it is known how that went. ``ups`` and ``downs`` count the 👍 and 👎 on the comment
-    when somebody last looked.
+    ``state`` is ``pending`` (stored, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or ``removed`` (a
+    person deleted the comment: it is not written again). ``question`` identifies what was answered: the thread's text
+    and references at the time, empty if no answer was looked for. ``at`` is when the answer was first promised and
+    identifies it: new states and counts keep it. ``trying_since`` is the start of the run that is writing the comment,
+    None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment at the last look.
     """
 
     id: ThreadId
@@ -39,13 +38,12 @@ class AnswerRecord:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody asked of the bot in a comment, and what became of it.
+    """A request to the bot in a comment, and its state.
 
     ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
-    ``at`` is when the comment was written; ``comment_id`` is the thread's own number where the opening text asks, or
-    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is
-    written, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in `AnswerRecord`, ``reply_id``
-    the comment with the reply.
+    ``at`` is when the comment was written; ``comment_id`` is the thread's own number if the opening text asks, or if
+    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (stored, the
+    reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in `AnswerRecord`; ``reply_id`` is the reply.
     """
 
     id: ThreadId
@@ -60,17 +58,17 @@ class Request:
 
 
 CommentKey = tuple[ThreadId, int]
-"""Where a comment of ours stands: its thread, and 0 for the comment on the thread, else what a reply answers."""
+"""Identifies one of our comments: its thread, and the id of the comment that it replies to, 0 for the main comment."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandingComment:
-    """A comment of ours that stands on thread ``id``, or is about to: what has to be known to keep it true.
+    """One of our comments on thread ``id``, or one about to be posted, with what is needed to keep it true.
 
-    ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the one comment on the thread. ``at`` is
-    when it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows``
-    other threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
-    (`bot.domain.answer`). One that shows nothing is gone. ``trying_since`` is that of a reply being renewed.
+    ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the main comment. ``at`` is when it was
+    worked out: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
+    threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
+    (`bot.domain.answer.mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is renewed.
     """
 
     id: ThreadId
@@ -88,7 +86,7 @@ class StandingComment:
 
 @dataclass(frozen=True, slots=True)
 class ThreadComments:
-    """The ``comments`` of ours that stand on thread ``id``, and in which comments on other threads it is shown."""
+    """Our ``comments`` on thread ``id``, and the comments on other threads that show it."""
 
     id: ThreadId
     comments: tuple[StandingComment, ...] = ()
@@ -97,7 +95,7 @@ class ThreadComments:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """A comment that has to be worked out again, as thread ``about``, which it shows, changed ``at`` that moment."""
+    """A comment to work out again, because thread ``about``, which it shows, changed ``at`` that moment."""
 
     id: ThreadId
     reply: int
@@ -110,18 +108,18 @@ class Renewal:
 
     @property
     def key(self) -> tuple[ThreadId, int, ThreadId]:
-        """What it is about: a later change of the same thread takes its place."""
+        """Identifies the renewal: a later change of the same thread replaces it."""
         return self.id, self.reply, self.about
 
 
 @dataclass(frozen=True, slots=True)
 class FixInfo:
-    """The change that ended thread ``id``, as the forge knows it: what it touches and the first release that has it.
+    """The change that ended thread ``id``, according to the forge: the files it touches and the first release with it.
 
-    ``ref`` is the outcome's ``fix`` or ``claimed``; ``commit`` the SHA, None while it is not merged; ``files`` at
-    most five paths. ``release`` is a tag, ``looked_at`` is when that was last looked for. Where there is none,
-    ``unreleased`` says that no release had it then; without that nobody knows. ``refuted`` says that the forge was
-    asked and knows of no fix: it is an issue, not merged, or neither on the main line nor in a release.
+    ``ref`` is the outcome's ``fix`` or ``claimed``; ``commit`` is its SHA, None until it is merged; ``files`` holds at
+    most five paths. ``release`` is a tag, last looked for at ``looked_at``. Without a release, ``unreleased`` says that
+    none had the fix then; if it is False, that is not known. ``refuted`` means that the forge knows of no such fix: it
+    is an issue, or not merged, or neither on the main line nor in a release.
     """
 
     id: ThreadId
@@ -138,14 +136,14 @@ class FixInfo:
 
 
 LARGEST = 1 << 22
-"""The numbers of issues that a reading of the whole history keeps in mind are smaller."""
+"""A reading of the whole history keeps track of issue numbers below this."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryProgress:
-    """A reading of the whole history that is not at its end yet: ``began`` then, and got as far as ``upto``.
+    """An unfinished reading of the whole history: when it began, and how far it got (``upto``).
 
-    ``seen`` are the numbers of the issues that it met so far, so that in the end it is known which are gone.
+    ``seen`` holds the issue numbers read so far, so that vanished issues are known at the end.
     """
 
     began: datetime
@@ -153,7 +151,7 @@ class HistoryProgress:
     seen: frozenset[int] = frozenset()
 
     def joined(self, other: HistoryProgress | None) -> HistoryProgress:
-        """Both as one: of two that began at once all that either met, else the one that began later."""
+        """The one that began later; of two that began at once, both together."""
         if other is None or other.began < self.began:
             return self
         if other.began > self.began:
@@ -164,13 +162,12 @@ class HistoryProgress:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one run wants to be remembered. Applied on any tip with the same result: the newer revision wins.
+    """Everything that one run adds to memory. The newer revision wins, so the result is the same on any tip.
 
-    ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
-    commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
-    end. Which comments are owed a look follows from ``records``, ``fixes`` and ``requests``; ``renewed`` had theirs.
-    Threads that are ``unseen`` are told of nowhere until they are read again: GitHub does not show them, and does not
-    say that they are gone.
+    ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
+    ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one. The
+    comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
+    ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
     """
 
     records: tuple[Record, ...] = ()
@@ -187,31 +184,31 @@ class Changes:
 
 
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
-"""Requests that change what is said on a thread. One has such a name only where it was allowed."""
+"""Requests that change the answer on a thread. A stored request has such a name only if it was allowed."""
 
 
 def is_off(requests: Iterable[Request]) -> bool:
-    """Whether nothing is to be said on the thread of these requests: the later of ``off`` and ``on`` holds."""
+    """Whether the bot is switched off on the thread of these requests: the later of ``off`` and ``on`` holds."""
     switches = [request for request in requests if request.name in ("off", "on")]
     return bool(switches) and max(switches, key=lambda request: (request.at, request.comment_id)).name == "off"
 
 
 def wrong_matches_for(requests: Iterable[Request], before: datetime | None = None) -> frozenset[ThreadId]:
-    """The threads that somebody called wrong on the thread of these requests, until ``before`` (None: now)."""
-    told = (request for request in requests if request.name == "wrong" and (before is None or request.at <= before))
-    return frozenset(key for request in told for key in request.about)
+    """The threads that somebody marked wrong on the thread of these requests, until ``before`` (None: now)."""
+    wrong = (request for request in requests if request.name == "wrong" and (before is None or request.at <= before))
+    return frozenset(key for request in wrong for key in request.about)
 
 
 def wrong_pairs(requests: Iterable[Request]) -> frozenset[tuple[ThreadId, ThreadId]]:
-    """For requests on any threads: each thread with those that are wrong on it."""
+    """Pairs of a thread and another that is marked wrong on it, from requests on any threads."""
     return frozenset((request.id, key) for request in requests if request.name == "wrong" for key in request.about)
 
 
 def redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
-    """The threads whose answer has to be worked out again after these requests."""
+    """The threads to answer again after these requests."""
     return frozenset(request.id for request in requests if request.name in EFFECTIVE)
 
 
 def refreshed(requests: Iterable[Request]) -> frozenset[ThreadId]:
-    """The threads that are answered again even where a person deleted the comment."""
+    """The threads to answer again even if a person deleted the comment."""
     return frozenset(request.id for request in requests if request.name in ("refresh", "on"))

@@ -1,4 +1,4 @@
-"""What is known of a thread without opening its record: its digest, its entry in the index, and how it was found."""
+"""What is known about a thread without its record: its digest, its entry in the index, and search hits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from bot.domain.thread import Decision, Kind, Outcome, Reference, ThreadId
 
 LATE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-"""After everything that has happened, and after that."""
+"""LATE is after everything that has happened, FOREVER after LATE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """All that is needed of a thread to find and show it, apart from quotes."""
+    """Everything needed to find and show a thread, except quotes."""
 
     id: ThreadId
     kind: Kind
@@ -41,12 +41,11 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What the index holds of a thread beside its terms: enough to rank it without opening the record.
+    """The index's data on a thread besides its terms: enough to rank it without its record.
 
-    ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to be a duplicate
-    of ``duplicate_of``; ``unvouched_until``: until when nobody stood behind it but an unknown author who opened it
-    (`bot.index.document`), FOREVER where nobody does yet, None where it never was so, or where no role
-    is known.
+    ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to duplicate
+    ``duplicate_of``; ``unvouched_until``: until when only its unknown author stood behind it (`bot.index.document`),
+    FOREVER if that is still so, None if it never was or no role is known.
     """
 
     id: ThreadId
@@ -67,7 +66,7 @@ class IndexEntry:
     unvouched_until: datetime | None = None
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
-        """Whether nobody stood behind it at ``moment`` (None: now) but an unknown author who opened it."""
+        """Whether only an unknown author stood behind it at ``moment`` (None: now)."""
         return self.unvouched_until is not None and self.unvouched_until > (moment or LATE)
 
     def open_at(self, moment: datetime | None) -> bool:
@@ -77,14 +76,14 @@ class IndexEntry:
         return sum(at <= moment for at in self.flips) % 2 == 0
 
     def closed_since(self, moment: datetime) -> datetime | None:
-        """Since when the thread was closed at ``moment``, None where it was open."""
+        """Since when the thread had been closed at ``moment``, None if it was open."""
         past = [at for at in self.flips if at <= moment]
         return past[-1] if len(past) % 2 else None
 
     def duplicate_of_at(self, moment: datetime | None) -> ThreadId | None:
-        """What the thread was known to be a duplicate of at ``moment`` (None: now).
+        """The thread's original, as far as known at ``moment`` (None: now).
 
-        By the word of strangers alone nothing is a duplicate, as how many duplicates a thread has counts for it.
+        Strangers alone cannot make a duplicate, because duplicates raise the rank of their original.
         """
         known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
         return self.duplicate_of if known and not self.is_unvouched_at(moment) else None
@@ -94,8 +93,8 @@ class IndexEntry:
 class Hit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms that it shares.
 
-    ``share`` is the score as a share of the most that any document could score for this query, in 0..1. ``near`` holds
-    the cosine (-1..1) of each vector field. ``duplicates``: how many threads were known to be duplicates of it.
+    ``share`` in 0..1 is the score divided by the highest possible score for this query. ``near`` holds the cosine
+    (-1..1) of each vector field; ``duplicates`` counts the known duplicates of the thread.
     """
 
     entry: IndexEntry

@@ -1,48 +1,32 @@
-"""The nouns that every other package uses: frozen values, no I/O, nothing of ours imported."""
+"""The nouns that every other package uses: threads, messages, decisions and outcomes, as frozen values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
+
+from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
+from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
 
 ThreadId = int | str
-"""An issue or pull request number, or the string key of a thread from elsewhere (``ABC-123``)."""
+"""The number of an issue or pull request, or the key of a thread from elsewhere (``ABC-123``)."""
 
 GHOST = "ghost"
 """The login that GitHub shows for an account that no longer exists."""
 
 FORGOTTEN = "forgotten"
-"""The reason of a tombstone that an administrator asked for: no later text takes its place."""
+"""The reason of a tombstone that an administrator asked for. No later text replaces such a tombstone."""
 
 MAINTAINER_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Values of ``author_association`` that come with write access."""
 
-
-class Kind(StrEnum):
-    """What sort of conversation a thread is."""
-
-    ISSUE = "issue"
-    PULL = "pull"
-    PAGE = "page"
-    SESSION = "session"
-
-
-class OutcomeKind(StrEnum):
-    """How a closed thread ended; ``UNKNOWN`` when there is no evidence."""
-
-    FIXED = "fixed"
-    ANSWERED = "answered"
-    WORKAROUND = "workaround"
-    NOT_PLANNED = "not planned"
-    DUPLICATE = "duplicate"
-    STALE = "stale"
-    UNKNOWN = "unknown"
+KNOWN_ROLES = MAINTAINER_ROLES | {"CONTRIBUTOR"}
+"""Values of ``author_association`` for members of the repository and for anybody who has committed to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One comment. ``id`` is GitHub's comment id, absent for threads that come from an archive."""
+    """One comment. ``id`` is GitHub's comment id; threads from an archive may have none."""
 
     author: str
     role: str
@@ -58,16 +42,16 @@ class Message:
         return self.role in MAINTAINER_ROLES
 
     def as_of(self, moment: datetime) -> Message:
-        """The comment without what has happened to it since; its earlier texts are not known."""
+        """The comment as it stood at ``moment``, except that earlier versions of its text are not known."""
         changed = self.updated_at if self.updated_at and self.updated_at <= moment else None
         return replace(self, updated_at=changed, reactions=())
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something that happened to a thread and is not a comment: closed, reopened, referenced, …
+    """An event on a thread other than a comment: closed, reopened, referenced, …
 
-    ``commit`` is a full or short SHA; ``source`` the thread that referred here, ``source_kind`` what it is.
+    ``commit`` is a full or short SHA; ``source`` is the thread that referred to this one, ``source_kind`` its kind.
     """
 
     name: str
@@ -82,8 +66,8 @@ class TimelineEvent:
 class Thread:
     """A conversation: an opening text and the messages after it, oldest first.
 
-    ``role`` is what the author is to the repository: ``NONE`` is a role too, and "" stands where nobody told.
-    ``draft`` and ``merged_at`` are told of pull requests only.
+    ``role`` is the author's ``author_association``: ``NONE`` is a value too, and "" means that it is not known.
+    Only pull requests have ``draft`` and ``merged_at``.
     """
 
     id: ThreadId
@@ -113,16 +97,16 @@ class Thread:
 
     @property
     def revised_at(self) -> datetime:
-        """The time of the newest change that is known; of two versions of a thread the later one wins."""
+        """The time of the newest known change. Of two versions of a thread the later one wins."""
         return self.updated_at or max(
             [self.created_at, self.closed_at or self.created_at, *(c.updated_at or c.created_at for c in self.comments)]
         )
 
     def as_of(self, moment: datetime) -> Thread:
-        """The thread as it stood at ``moment``: nothing said or done later, open if it was closed later.
+        """The thread as it stood at ``moment``: nothing said or done later, and open if it was closed later.
 
-        Titles, bodies and labels are the stored ones: their earlier versions are not known. Reactions have no time and
-        are left out.
+        Titles, bodies and labels are today's, as earlier versions are not known. Reactions have no time and are left
+        out.
         """
         past = [at for at in self.flips if at <= moment]
         closed_at = past[-1] if len(past) % 2 else None
@@ -143,7 +127,7 @@ class Thread:
 
     @property
     def flips(self) -> tuple[datetime, ...]:
-        """When the thread was closed, reopened, closed again, …, as far as is known; it began open."""
+        """When the thread was closed, reopened, closed again, … as far as is known. It began open."""
         known: list[datetime] = []
         for event in sorted(self.events, key=lambda event: event.at):
             if event.name == ("reopened" if len(known) % 2 else "closed"):
@@ -159,7 +143,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What stays of a thread that was deleted, transferred or forgotten: that it was there, and no text."""
+    """Marks a thread that was deleted, transferred or forgotten. Its text is gone."""
 
     id: ThreadId
     at: datetime
@@ -175,7 +159,7 @@ Record = Thread | Tombstone
 
 
 def is_forgotten(record: Record | None) -> bool:
-    """Whether nothing of this thread is to be remembered, whatever the forge has of it."""
+    """Whether this thread must not be remembered, even if the forge still has it."""
     return isinstance(record, Tombstone) and record.reason == FORGOTTEN
 
 
@@ -196,7 +180,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A sentence that states a decision. ``comment`` is its index in the comments, None for the opening text."""
+    """A sentence that states a decision. ``comment`` is an index into the comments, None for the opening text."""
 
     text: str
     author: str
@@ -210,11 +194,10 @@ class Decision:
 class Outcome:
     """How a thread ended, with its evidence.
 
-    ``comment`` is the index of the comment that states the ending and ``quote`` one or two of its sentences (raw
-    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA), ``release`` the version
-    that the thread's own words name as the first one with the fix. ``claimed`` is such a reference where nothing but a
-    stranger's word, or the look of it, makes it the fix: the kind is not known until it is known that it was merged.
-    ``confidence`` is in 0..1.
+    ``comment`` is the index of the comment that states the ending, ``quote`` one or two of its sentences (a stranger's
+    raw Markdown). ``fix`` refers to the fix (``#12`` or a commit SHA); ``release`` is the first version with it
+    according to the thread. ``claimed`` refers to a change that only a stranger calls the fix, or that only looks like
+    it: the kind stays unknown until that change is known to be merged. ``confidence`` is in 0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -232,15 +215,11 @@ class Outcome:
     confidence: float = 0.0
 
 
-KNOWN_ROLES = MAINTAINER_ROLES | {"CONTRIBUTOR"}
-"""Values of ``author_association`` of those who belong to the repository, or who have committed to it."""
-
-
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """Where references are read: the repository's full name, the hosts whose links count, and its server's address.
+    """What is needed to resolve references: the repository's full name, the hosts whose links count, the server.
 
-    ``recall_phrases`` are those of the settings: a comment that asks so is answered by a reply of its own.
+    ``recall_phrases`` come from the settings: a comment with such a question gets a reply of its own.
     """
 
     repo: str | None = None

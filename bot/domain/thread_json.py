@@ -1,4 +1,4 @@
-"""The JSON shape of a thread, as archives and records have it, in both directions."""
+"""Reads and writes a thread as JSON, the format of archives and records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.domain.thread import GHOST, Kind, Message, Thread, ThreadId, TimelineEvent
+from bot.domain.kinds import Kind
+from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
 
 KEPT_EVENTS = frozenset(
     {
@@ -22,7 +23,7 @@ KEPT_EVENTS = frozenset(
     }
 )
 MAX_TEXT = 65_536
-"""Characters kept of one message: what GitHub accepts for one."""
+"""Characters kept of one message, GitHub's own limit."""
 
 MAX_THREAD = 1_000_000
 """Characters kept of a whole thread; beyond it the messages in the middle are shortened to MIDDLE_TEXT."""
@@ -31,30 +32,31 @@ MIDDLE_TEXT = 1_000
 
 MAX_TITLE = 1_024
 MAX_NAME = 200
-"""Characters kept of a login, a label, a role, a key: GitHub's own limits are lower."""
+"""Characters kept of a login, label, role or key; GitHub's own limits are lower."""
 
 MAX_LABELS = 100
-"""What GitHub accepts on one issue."""
+"""GitHub's own limit for one issue."""
 
 _LARGEST = 2**53
-"""Numbers below it mean the same in every program that reads JSON."""
+"""Smaller numbers are exact in every program that reads JSON."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_GITHUB_KINDS = {kind.value: kind for kind in Kind if kind.is_on_github}
 
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-"""Between which a time lies."""
+"""The bounds of a valid time."""
 
 
 def clean(text: object) -> str:
-    """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD; what is no text becomes ""."""
+    """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD, anything but text becomes ""."""
     return _UNSTORABLE.sub("�", str(text)) if text and isinstance(text, str | int | float) else ""
 
 
 def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
-    """A thread from one line of an archive (the same shape as a record).
+    """A thread from one line of an archive (the same format as a record).
 
-    Ids may be numbers or strings; bodies and authors may be null, labels names or objects with a name. Raises KeyError,
-    TypeError or ValueError when id or times are missing or a field is of another shape.
+    Ids may be numbers or strings, bodies and authors null, labels names or objects with a name. Raises KeyError,
+    TypeError or ValueError when the id or a time is missing or a field has the wrong type.
     """
     fields = _object(fields)
     events = _ending_events(fields)
@@ -84,7 +86,7 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
 
 
 def bounded(thread: Thread) -> Thread:
-    """The thread within MAX_THREAD characters: the longest conversations keep their beginning and end in full."""
+    """The thread within MAX_THREAD characters: long conversations keep their beginning and end in full."""
     total = len(thread.body) + sum(len(c.text) for c in thread.comments)
     if total <= MAX_THREAD:
         return thread
@@ -103,7 +105,7 @@ def bounded(thread: Thread) -> Thread:
 
 
 def archive_fields(thread: Thread) -> dict[str, object]:
-    """The thread in the shape of an archive; fields with nothing in them are left out."""
+    """The thread in the format of an archive, without empty fields."""
     fields: dict[str, object] = {
         "id": thread.id,
         "kind": thread.kind.value,
@@ -158,7 +160,7 @@ def _event_fields(event: TimelineEvent) -> dict[str, object]:
 
 
 def without_defaults(fields: dict[str, object]) -> dict[str, object]:
-    """The fields that say something."""
+    """The fields without those that are None, False or empty."""
     return {name: value for name, value in fields.items() if value not in (None, False, [], {})}
 
 
@@ -180,7 +182,7 @@ def _message(fields: Mapping[str, Any]) -> Message:
 
 
 def _ending_events(fields: Mapping[str, Any]) -> tuple[TimelineEvent, ...]:
-    """What happened around the thread's endings; nothing for a thread that never ended, as nobody asks then."""
+    """The events of a thread that was closed at least once; nobody needs those of others."""
     events = sorted(_events(fields), key=lambda event: (event.at, event.name, str(event.source or "")))
     ended = fields.get("state") == "closed" or any(event.name == "closed" for event in events)
     return tuple(events) if ended else ()
@@ -200,14 +202,14 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
                 actor=_name(event.get("actor")) or GHOST,
                 commit=_name(event.get("commit")) or None,
                 source=parse_key(source) if source is not None else None,
-                source_kind=Kind(kind) if kind in ("issue", "pull") else None,
+                source_kind=_GITHUB_KINDS.get(kind),
             )
         )
     return found
 
 
 def _merged_at(fields: Mapping[str, Any]) -> datetime | None:
-    """When it was merged, where only an event tells so."""
+    """When it was merged, from an archive that has this as an event only."""
     events = (event for event in map(_object, _list(fields, "events")) if event.get("event") == "merged")
     return next((parse_time(event.get("at") or event["date"]) for event in events), None)
 
@@ -254,7 +256,7 @@ def _list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 
 def parse_number(value: object) -> int | None:
-    """A whole number from 1 to 2^53, None for anything else."""
+    """A whole number from 1 to 2^53, None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else None
 
 
@@ -274,9 +276,9 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def parse_time(value: object) -> datetime:
-    """An ISO 8601 time, in UTC (as which one without a zone is taken); ValueError when it is none.
+    """Parse an ISO 8601 time into UTC, which is also assumed without a zone. Raises ValueError for anything else.
 
-    One before 1970, or so late that a little more would be beyond the calendar, is none: times are reckoned with.
+    Times before 1970 or after 9000 are refused, so that adding to a time or subtracting from it is safe.
     """
     if not isinstance(value, str):
         raise ValueError(f"not a time: {type(value).__name__}")
@@ -289,5 +291,5 @@ def parse_time(value: object) -> datetime:
 
 
 def time_or_none(value: object) -> datetime | None:
-    """The time, None where there is nothing; ValueError when it is none."""
+    """As `parse_time`, but None for an empty value."""
     return parse_time(value) if value else None

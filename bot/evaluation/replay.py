@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit
-from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
+from bot.domain.thread import Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
 from bot.index import build_index, open_index
@@ -95,7 +95,7 @@ class PastLibrary:
 
     @property
     def issues(self) -> int:
-        return sum(thread.kind is Kind.ISSUE for thread in self._threads.values())
+        return sum(thread.kind.traits.is_suggested for thread in self._threads.values())
 
     @property
     def ranking(self) -> RankingModels:

@@ -6,22 +6,19 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.errors import StoreError, UnreadableFile
+from bot.index import build_index, open_index
 from bot.index.document import document_of
-from bot.index.protocol import LAYOUT, PARTS_FOLDER, USUAL, IndexCorrupt, IndexDocument, Sizes
+from bot.index.protocol import LAYOUT, PARTS_FOLDER, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import INDEX, PARTS, Manifest, damaged_files
 from bot.memory.model_store import Embedder, Encoder
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits
 from bot.reading.analyzer import ANALYSER_VERSION
-
-if TYPE_CHECKING:
-    from bot.index.whoosh.index import WhooshIndex
-    from bot.index.whoosh.segment_reader import SegmentReader
 
 Answer = TypeVar("Answer")
 
@@ -49,7 +46,7 @@ class IndexSlot:
         self.state, self._embedder, self._sizes = state, embedder, sizes
         self._encoder: Encoder | None = None
         self._folder: Path | None = None
-        self._index: WhooshIndex | None = None
+        self._index: Index | None = None
         self._has_changed = False
         self._behind: dict[ThreadId, Record] = {}
 
@@ -74,7 +71,7 @@ class IndexSlot:
         """Whether the index was made without the text model that is at hand."""
         return self._embedder is not None and self._embedder.fingerprint != self.state.manifest.embedder
 
-    def ask(self, question: Callable[[WhooshIndex], Answer], nothing: Answer) -> Answer:
+    def ask(self, question: Callable[[Index], Answer], nothing: Answer) -> Answer:
         """Ask the index. A damaged one is rebuilt once; if that fails, the run goes on with ``nothing``, and a note."""
         try:
             try:
@@ -86,22 +83,20 @@ class IndexSlot:
             self.state.notes.add(f"The index could not be used ({error!s:.120}): similar threads were not looked for.")
             return nothing
 
-    def segments(self) -> Mapping[str, SegmentReader]:
-        """The segments of the index by name, see `WhooshIndex.segments`."""
+    def segments(self) -> Mapping[str, IndexSegment]:
+        """The segments of the index by name, see `Index.segments`."""
         return self.ask(lambda index: index.segments(), {})
 
     def update(self, records: Iterable[Record]) -> None:
         """Have the index take in these records when it is next asked."""
         self._behind |= {record.id: record for record in records}
 
-    def rebuild(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> WhooshIndex:
+    def rebuild(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:
         """Make the index again from the records; the stored one is not read. Raises IndexCorrupt, OSError.
 
         With ``embeds`` it has the slow vectors of the downloaded model too. Digests that this version makes differently
         are renewed.
         """
-        from bot.index.whoosh.index import build, open_index
-
         if self._index:
             self._index.close()
         self._index, self._behind = None, {}
@@ -110,7 +105,9 @@ class IndexSlot:
         self.drop_encoder()
         self._folder = self.state.base.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
         threads = self.state.living(tick)
-        build(self._folder, (self._document(each, self.state.fresh_digest(each)) for each in threads), self._sizes)
+        build_index(
+            self._folder, (self._document(each, self.state.fresh_digest(each)) for each in threads), self._sizes
+        )
         self._index, self._has_changed = open_index(self._folder, self._fetch, self._sizes), True
         return self._index
 
@@ -136,12 +133,10 @@ class IndexSlot:
     def _document(self, thread: Thread, digest: Digest) -> IndexDocument:
         return document_of(thread, digest, self.encoder.vectors(thread))
 
-    def _ready(self) -> WhooshIndex:
+    def _ready(self) -> Index:
         if self._index is None:
             if fault := self._fault():
                 return self._repaired(fault)
-            from bot.index.whoosh.index import open_index  # a run asks GitHub before it asks the index
-
             self._index = open_index(self._stored_folder(), self._fetch, self._sizes)
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
@@ -160,7 +155,7 @@ class IndexSlot:
         wrong = self.state.base.snapshot.foreign_files(INDEX) or damaged_files(manifest, self._stored_folder())
         return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
-    def _repaired(self, fault: str) -> WhooshIndex:
+    def _repaired(self, fault: str) -> Index:
         index = self.rebuild()
         if self.state.base.manifest.threads:
             count = self.state.manifest.threads

@@ -1,4 +1,4 @@
-"""Reading history into memory, in checkpoints, so that a run that has to stop loses nothing and a later one goes on."""
+"""Reads history into memory with checkpoints, so that a run that has to stop loses nothing and a later one goes on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.domain.changes import AnswerRecord, Changes, HistoryProgress, Request
-from bot.domain.thread import Kind, Record, Thread, ThreadId
+from bot.domain.thread import Record, Thread, ThreadId
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import HistorySource
 from bot.github.updates import Updates
@@ -16,11 +16,11 @@ from bot.memory.memory import Memory
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0
 FIRST_SECONDS = 300.0
-"""How long a run reads history that was not started for it: an event's while there is no memory, the schedule's while
-a rebuild is not at its end."""
+"""How long a run that was not started for it reads history: an event's run without a memory, or a scheduled run while a
+rebuild is unfinished."""
 
 LONGEST_WAIT = timedelta(seconds=90)
-"""A reading by hand waits for a limit that is over by then, such as a secondary one; for a longer one it stops."""
+"""A reading started by hand waits this long for the end of a limit, such as a secondary one; else it stops."""
 
 WAITS = 10
 TOLD_EVERY = 5.0
@@ -28,7 +28,7 @@ TOLD_EVERY = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``seconds`` is a monotonic clock, ``tell`` shows progress to whoever watches, ``sleep`` waits so many seconds."""
+    """``seconds`` is a monotonic clock, ``tell`` shows progress, ``sleep`` waits that many seconds."""
 
     seconds: Callable[[], float]
     tell: Callable[[str], None]
@@ -37,7 +37,7 @@ class Clock:
 
 @dataclass(slots=True)
 class HistoryRead:
-    """What a reading brought: the ids that it met, how many records of memory changed by it, and whether that is all.
+    """The result of a reading: the ids it met, how many records changed, and whether it is complete.
 
     ``stopped`` is the fault that ended it early; without one, its time was over.
     """
@@ -49,16 +49,16 @@ class HistoryRead:
 
     @property
     def why(self) -> str:
-        """Why it is not all."""
+        """Why it is not complete."""
         return str(self.stopped or "the history is longer than one run reads")
 
 
 @dataclass(slots=True)
 class Deadline:
-    """How long a reading may take, and when it is time for a checkpoint and for a word of progress.
+    """How long a reading may take, and when a checkpoint or a progress line is due.
 
-    ``now`` is when the run began, ``limit`` after how many seconds it stops: None for never, and it then waits for
-    limits of GitHub's that are soon over. ``within``: how old an issue may be that is owed an answer.
+    ``now`` is the start of the run. The reading stops after ``limit`` seconds; with None it never does, and waits for
+    the end of short limits of GitHub's. ``within`` is the greatest age of an issue that is owed an answer.
     """
 
     clock: Clock
@@ -83,7 +83,7 @@ class Deadline:
         return self.clock.seconds() - self._begun
 
     def saves(self, threads: int) -> bool:
-        """Whether it is time for a checkpoint, with so many threads more."""
+        """Whether a checkpoint is due after ``threads`` more threads."""
         self._unsaved += threads
         is_due = self._unsaved >= CHECKPOINT_THREADS or self.clock.seconds() - self._saved >= CHECKPOINT_SECONDS
         if is_due:
@@ -91,7 +91,7 @@ class Deadline:
         return is_due
 
     def tell(self, done: int) -> None:
-        """Say how far it has come, now and then."""
+        """Show the progress now and then."""
         if self.clock.seconds() - self._told < TOLD_EVERY:
             return
         self._told = self.clock.seconds()
@@ -102,7 +102,7 @@ class Deadline:
         self.clock.tell(words)
 
     def waits(self, limit: RateLimited) -> bool:
-        """Wait until a limit is over, if that is worth it."""
+        """Wait for the end of a limit, if it is near. Returns whether it waited."""
         pause = (limit.until or datetime.max.replace(tzinfo=self.now.tzinfo)) - self.now
         pause -= timedelta(seconds=self.elapsed)
         if self.limit is not None or not -LONGEST_WAIT <= pause <= LONGEST_WAIT:
@@ -121,12 +121,11 @@ def backfill(
     unheard: Callable[[Iterable[Record]], tuple[Request, ...]],
     reading: HistoryProgress | None = None,
 ) -> HistoryRead:
-    """Remember everything that changed since then; a checkpoint is written every 1,000 threads or 60 seconds.
+    """Remember everything that changed since then, with a checkpoint every 1,000 threads or 60 seconds.
 
-    ``unheard`` finds what is asked on threads; it is kept with them. With a ``reading`` memory keeps how far that has
-    come, and that it was begun, so that a later run goes on with it even if nothing could be read; without one only the
-    cursor moves. Faults of GitHub's end it and are in the result; what was read until then is written. Raises
-    StoreError.
+    ``unheard`` finds the requests on threads, which are stored with them. With a ``reading`` memory keeps its progress
+    from the start, so that a later run continues even if nothing could be read; without one only the cursor moves. A
+    fault of GitHub's ends the reading and is in the result; everything read before is written. Raises StoreError.
     """
     read = HistoryRead()
     if reading and memory.state.manifest.cursor:  # without a cursor the next run reads everything anyway
@@ -136,15 +135,17 @@ def backfill(
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
 
     try:
-        for news in _batches(history, pace, since, save):
-            read.seen |= {record.id for record in news.records}
-            owed, stored_requests = _owed(news, memory, pace), unheard(news.records)
-            changes = Changes(news.records, owed, stored_requests, cursor=news.cursor, reading=_further(reading, news))
+        for updates in _batches(history, pace, since, save):
+            read.seen |= {record.id for record in updates.records}
+            owed, stored_requests = _owed(updates, memory, pace), unheard(updates.records)
+            changes = Changes(
+                updates.records, owed, stored_requests, cursor=updates.cursor, reading=_further(reading, updates)
+            )
             read.changed += len(memory.stage(changes))
-            read.complete = news.complete
-            pace.total = pace.total or news.total
+            read.complete = updates.complete
+            pace.total = pace.total or updates.total
             pace.tell(len(read.seen))
-            if pace.saves(len(news.records)):
+            if pace.saves(len(updates.records)):
                 save()
             if pace.is_over:
                 break
@@ -158,13 +159,13 @@ def backfill(
     return read
 
 
-def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, ...]:
-    """The promise of an answer to each fresh issue among these, written with it: the run may end before it answers.
+def _owed(updates: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, ...]:
+    """Promises of an answer to the fresh issues among these, stored with them: the run may end before it answers.
 
-    What could not be read is promised too, so that it is asked for again.
+    Issues that could not be read are promised too, so that they are asked for again.
     """
-    threads = (record for record in news.records if isinstance(record, Thread) and record.kind is Kind.ISSUE)
-    ages = {thread.id: thread.created_at for thread in threads} | dict(news.unread)
+    threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_suggested)
+    ages = {thread.id: thread.created_at for thread in threads} | dict(updates.unread)
     fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
     known = memory.state.answers(fresh) if fresh else {}
     return tuple(AnswerRecord(key, "pending", pace.now, "it was read as history") for key in fresh if key not in known)
@@ -175,9 +176,9 @@ def _batches(
 ) -> Iterator[Updates]:
     for _ in range(WAITS):
         try:
-            for news in history.since(since):
-                yield news
-                since = news.cursor or since
+            for updates in history.since(since):
+                yield updates
+                since = updates.cursor or since
             return
         except RateLimited as error:
             save()
@@ -186,6 +187,6 @@ def _batches(
     raise RateLimited("GitHub asked for a pause too often", "a later run goes on from here")
 
 
-def _further(reading: HistoryProgress | None, news: Updates) -> HistoryProgress | None:
-    """How far these bring the reading; memory puts it to what it knows of it. What was listed was met, read or not."""
-    return replace(reading, upto=news.cursor or reading.upto, seen=news.listed) if reading else None
+def _further(reading: HistoryProgress | None, updates: Updates) -> HistoryProgress | None:
+    """The progress after these updates; memory adds it to what it has. Every listed issue counts as met."""
+    return replace(reading, upto=updates.cursor or reading.upto, seen=updates.listed) if reading else None

@@ -14,18 +14,18 @@ from bot.settings.schema import Settings
 
 
 def due(threads: Iterable[Thread], state: RunState) -> list[Thread]:
-    """The threads that are to be answered now, oldest first. The same look twice gives the same threads."""
+    """The threads to answer now, oldest first. The same state always gives the same threads."""
     return sorted((thread for thread in threads if _is_due(thread, state)), key=lambda thread: thread.created_at)
 
 
 def question_of(thread: Thread, place: RepositoryAddress) -> str:
-    """Identifies what there is to answer: the title, the opening text, and the issues that are pointed at."""
+    """Identifies the question of a thread: its title, opening text and references."""
     asked = repr((thread.title, thread.body, sorted(referenced(thread, place))))
     return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _is_due(thread: Thread, state: RunState) -> bool:
-    """Judged by what was answered, never by what was remembered: another run may have read this event's news before."""
+    """Decided by earlier answers, not by what is remembered: another run may have read this event's changes before."""
     event, said = state.event, state.said.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > state.now - state.within
@@ -41,18 +41,23 @@ def _is_due(thread: Thread, state: RunState) -> bool:
 
 
 def _points(thread: Thread, state: RunState) -> bool:
-    """Whether the event's comments point at an issue that nothing else in the thread points at."""
+    """Whether the event's comments refer to an issue that nothing else in the thread refers to."""
     new = {state.event.comment_id, *state.event.earlier}
     rest = replace(thread, comments=tuple(c for c in thread.comments if c.id not in new))
     return bool(set(referenced(thread, state.place)) - set(referenced(rest, state.place)))
 
 
+def answers_kind(kind: Kind, settings: Settings) -> bool:
+    """Whether the settings allow answers on threads of this kind."""
+    return kind.traits.is_suggested or (kind.is_on_github and settings.pulls)
+
+
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
-    """Why this thread is remembered but never answered; empty when it may be."""
+    """Why this thread is remembered but never answered, "" if it may be answered."""
     if settings.mode == "off":
         return "the mode is off"
-    if thread.kind is Kind.PULL and not settings.pulls:
-        return "pull requests are not answered"
+    if not answers_kind(thread.kind, settings):
+        return f"{thread.kind.traits.noun}s are not answered"
     if thread.is_bot or _matches(thread.author, settings.ignore.authors):
         return "its author is a bot or ignored"
     if _matches(thread.author, settings.ignore.people):

@@ -1,4 +1,4 @@
-"""What readers think of our comments: 👍 and 👎, collected by runs that nobody waits for."""
+"""Collects readers' 👍 and 👎 on our comments, in runs that nobody waits for."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from bot.memory.memory import Memory
 from bot.pipeline.outbox import DELETED
 
 AGE = timedelta(days=14)
-"""How long after an answer its comment is looked at."""
+"""How long after an answer its comment is checked."""
 
 SEEN = timedelta(minutes=10)
-"""After so long GitHub shows a comment wherever it is asked for: before that, a 404 says nothing."""
+"""GitHub may answer 404 for a comment younger than this, so a 404 proves nothing before."""
 
 MAX_READS = 30
-"""Comments that one run looks at, each by one read of the API."""
+"""Comments that one run checks, with one API read each."""
 
 
 def collect(memory: Memory, forge: Forge, now: datetime) -> tuple[AnswerRecord, ...]:
-    """What changed in what people think of the comments of the last two weeks, the newest first; to be staged.
+    """Changed reactions to the comments of the last two weeks, newest first, to be staged.
 
-    A comment that is not there any more was deleted by a person. When GitHub cannot be asked, what was learned before
-    that is kept, and a later run goes on.
+    A comment that is gone was deleted by a person. If GitHub cannot be reached, the result so far is kept and a later
+    run continues.
     """
     found: list[AnswerRecord] = []
     try:
@@ -45,7 +45,7 @@ def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
 
 
 def _changed(said: AnswerRecord, forge: Forge) -> Iterator[AnswerRecord]:
-    """The answer as it is now, where that is not as it was. It keeps its moment: it is no new answer."""
+    """The answer if it changed. It keeps its ``at``, as it is no new answer."""
     assert said.comment_id is not None
     try:
         seen = with_reactions(said, forge.comment(said.comment_id))
@@ -56,7 +56,7 @@ def _changed(said: AnswerRecord, forge: Forge) -> Iterator[AnswerRecord]:
 
 
 def with_reactions(said: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:
-    """The answer with the 👍 and 👎 that this comment shows; what is no count is none."""
+    """The answer with the counts of 👍 and 👎 on this comment; an invalid count is 0."""
     counts = comment.get("reactions")
     if not isinstance(counts, Mapping):
         return said

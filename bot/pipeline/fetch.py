@@ -23,201 +23,212 @@ from bot.pipeline.run_context import RunContext, RunState
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def fetch_changes(event: Event, bot: RunContext) -> RunState:
-    """What changed since the last run, whatever the event says, and what memory knew of it before."""
+def fetch_changes(event: Event, run: RunContext) -> RunState:
+    """Read everything that changed since the last run, whatever the event says, and what memory knew of it."""
     hinted = [event.number] if event.number else []
-    memory = bot.memory.open(hinted)
+    memory = run.memory.open(hinted)
     is_first = memory.state.manifest.cursor is None
-    late = _read_history(bot, None) if is_first else ()
+    late = _read_history(run, None) if is_first else ()
     since = memory.state.manifest.cursor - OVERLAP if memory.state.manifest.cursor else None
-    listed, complete = _listed(event, since, bot)
+    listed, complete = _listed(event, since, run)
     if not complete:
-        bot.note("Much changed since the last run: it was read as history.")
-        listed, late = [], _read_history(bot, since)
+        run.note("Much changed since the last run, so it was read as history.")
+        listed, late = [], _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
-    held, said = dict(memory.records(ids)), dict(memory.state.answers(ids))
-    known = replace(_known(held, said, memory.requests(ids)), touched=_touched(event))
-    found = [issue for issue in listed if _is_wanted(issue, held, bot)]
-    news = catch_up(bot.forge, bot.own, known, found, since)
-    if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
-        news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
-    if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
-        news = _with_hint(news, event, held, {issue["number"] for issue in listed}, bot)
-    news = _with_unread(news, held, bot)
-    if news.limited:
-        bot.report_fault(news.limited)
-        bot.note("Not all that changed could be read.")
-    elif news.fault:
-        bot.report_fault(news.fault)
-    settled = settle(said, news.own, bot.now - bot.within)
-    state = RunState(
-        event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within
+    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
+    known = replace(_known(held, answers, memory.requests(ids)), touched=_touched(event))
+    found = [issue for issue in listed if _is_wanted(issue, held, run)]
+    updates = catch_up(run.forge, run.own, known, found, since)
+    if updates.complete:  # pull requests move the cursor too: they are in the same list
+        updates = replace(updates, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
+    if event.number and (event.forgets or not updates.limited):  # what is gone is in no later list
+        updates = _with_hint(updates, event, held, {issue["number"] for issue in listed}, run)
+    updates = _with_unread(updates, held, run)
+    if updates.limited:
+        run.report_fault(updates.limited)
+        run.note("Not all that changed could be read.")
+    elif updates.fault:
+        run.report_fault(updates.fault)
+    settled = settle(answers, updates.own, run.now - run.within)
+    return RunState(
+        event,
+        updates,
+        run.now,
+        run.place,
+        answers | settled,
+        settled,
+        late,
+        is_first=is_first,
+        within=run.within,
+        limit=str(updates.limited or ""),
     )
-    return replace(state, limit=str(news.limited or ""))
 
 
 def _known(
-    held: Mapping[ThreadId, Record], said: Mapping[ThreadId, AnswerRecord], asked: Iterable[ThreadId]
+    held: Mapping[ThreadId, Record], answers: Mapping[ThreadId, AnswerRecord], asked: Iterable[ThreadId]
 ) -> KnownIssues:
-    """What memory knows of threads, and of our comments on them. Where people ``asked`` for something, replies may
-    stand, also to comments that are gone by now."""
-    stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
-    promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
+    """What memory knows of threads and of our comments on them. If people ``asked`` for something there, replies may
+    stand, even to comments that are gone by now."""
+    stands = {key: 1 for key, one in answers.items() if one.state in ("said", "withdrawn")}
+    promised = frozenset(key for key, one in answers.items() if one.state == "pending" and one.text_hash)
     return KnownIssues(held, stands, frozenset(asked), promised)
 
 
 def _touched(event: Event) -> frozenset[ThreadId]:
-    """The thread of which the event says what no list shows: that a comment was edited, maybe as it was being read."""
+    """The thread on which the event says that a comment was edited, which no list shows."""
     is_edit = (event.name, event.action) == ("issue_comment", "edited")
     return frozenset([event.number]) if is_edit and event.number else frozenset()
 
 
-def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: RunContext) -> bool:
-    """Whether a listed thread is read: of pull requests that nobody wants, those that an issue has pointed at."""
-    return bot.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread)
+def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], run: RunContext) -> bool:
+    """Whether to read a listed thread: pull requests only by setting, or if an issue has referred to them."""
+    return run.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread)
 
 
-def _read_history(bot: RunContext, since: datetime | None) -> tuple[ThreadId, ...]:
-    """Read history for a while: before the first answer, and when more changed than is read one by one.
+def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ...]:
+    """Read history for a while: before the first answer, and when too much changed to read it one by one.
 
-    Returns the threads of it that are still fresh. A limit or an outage ends it; what was read is kept, and the event
-    is looked at all the same.
+    Returns the threads read that are still fresh. A limit or an outage ends the reading; what was read is kept, and the
+    event is handled all the same.
     """
-    reading = bot.memory.state.manifest.reading
+    reading = run.memory.state.manifest.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
-    pace = Deadline(bot.clock, bot.now, FIRST_SECONDS, within=bot.within)
+    pace = Deadline(run.clock, run.now, FIRST_SECONDS, within=run.within)
     read = backfill(
-        bot.memory, bot.history, pace, since, partial(unread_requests, bot=bot), reading if is_next else None
+        run.memory, run.history, pace, since, partial(unread_requests, run=run), reading if is_next else None
     )
     if read.stopped:
-        bot.forge.apply_limit(read.stopped)
+        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
-        bot.report_fault(read.stopped)
+        run.report_fault(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):
         raise read.stopped
     if not read.complete:
-        why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is told by itself
-        bot.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
-    found = bot.memory.entries(read.seen)
-    return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
+        why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is reported separately
+        run.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
+    found = run.memory.entries(read.seen)
+    return tuple(key for key, entry in found.items() if entry.created_at > run.now - run.within)
 
 
-def _listed(event: Event, since: datetime | None, bot: RunContext) -> tuple[list[dict[str, Any]], bool]:
-    """What changed since then, and whether that is all. Where it cannot be had, what the event says is gone is
-    remembered all the same, as it is in no later list."""
+def _listed(event: Event, since: datetime | None, run: RunContext) -> tuple[list[dict[str, Any]], bool]:
+    """The threads that changed since then, and whether that is all. If the list cannot be read, a thread that the event
+    says is gone is remembered as gone all the same, as no later list has it."""
     try:
-        return bot.forge.issues_since(since, PAGES) if since else ([], True)
+        return run.forge.issues_since(since, PAGES) if since else ([], True)
     except ForgeError:
         number = event.number
         if event.forgets and number:
-            held = bot.memory.records([number])
-            bot.memory.stage(Changes(records=(_gone(event, number, held.get(number), bot),)))
-            bot.memory.commit(f"Forget {number}")
+            held = run.memory.records([number])
+            run.memory.stage(Changes(records=(_gone(event, number, held.get(number), run),)))
+            run.memory.commit(f"Forget {number}")
         raise
 
 
-def _gone(event: Event, number: int, held: Record | None, bot: RunContext) -> Tombstone:
-    """What stays of the event's thread. What is held of it bears GitHub's time, which may be ahead of the runner's."""
-    at = max(bot.now, held.revised_at) if held else bot.now
+def _gone(event: Event, number: int, held: Record | None, run: RunContext) -> Tombstone:
+    """The tombstone of the event's thread, no older than its record, whose time may be ahead of the runner's clock."""
+    at = max(run.now, held.revised_at) if held else run.now
     return Tombstone(number, at, event.action, event.moved_to)
 
 
 def _with_hint(
-    news: Updates, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], bot: RunContext
+    updates: Updates, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], run: RunContext
 ) -> Updates:
-    """The news with the event's own thread, which the list may not show yet or no longer."""
+    """The updates with the event's own thread, which may be missing from the list."""
     number = event.number
     assert number is not None
     if event.forgets:
-        gone = _gone(event, number, held.get(number), bot)
-        return replace(news, records=(*(r for r in news.records if r.id != number), gone))
-    if (event.is_pull and not bot.settings.pulls) or any(r.id == number for r in news.records):
-        return news
+        gone = _gone(event, number, held.get(number), run)
+        return replace(updates, records=(*(r for r in updates.records if r.id != number), gone))
+    if (event.is_pull and not run.settings.pulls) or any(r.id == number for r in updates.records):
+        return updates
     if number in held:
         return (
-            news if number in listed or not bot.memory.state.is_shown(number) else _with_look(news, event, number, bot)
+            updates
+            if number in listed or not run.memory.state.is_shown(number)
+            else _with_look(updates, event, number, run)
         )
     try:
-        thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
+        return _with_thread(updates, number, run, fresh=event.may_be_answered)
     except Gone as error:
-        return _without_hint(news, event, error, bot)
+        return _without_hint(updates, event, error, run)
     except ForgeError as error:
-        _look_again(event, error, bot)
-        return replace(news, fault=news.fault or error)
-    if issue.get("pull_request") and not bot.settings.pulls:
-        return news
-    return replace(news, records=(*news.records, thread), own={**news.own, number: own})
+        _look_again(event, error, run)
+        return replace(updates, fault=updates.fault or error)
 
 
-def _with_look(news: Updates, event: Event, number: int, bot: RunContext) -> Updates:
+def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool = False) -> Updates:
+    """The updates with this thread as GitHub has it now, unless it is an unwanted pull request. Raises ForgeError."""
+    thread, own, issue = read_thread(run.forge, run.own, number, fresh=fresh)
+    if issue.get("pull_request") and not run.settings.pulls:
+        return updates
+    return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
+
+
+def _with_look(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
     try:
-        bot.forge.issue(number)
+        run.forge.issue(number)
     except Gone as error:
-        return _without_hint(news, event, error, bot)
+        return _without_hint(updates, event, error, run)
     except ForgeError as error:
-        return replace(news, fault=news.fault or error)
-    return news
+        return replace(updates, fault=updates.fault or error)
+    return updates
 
 
-def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> Updates:
+def _without_hint(updates: Updates, event: Event, gone: Gone, run: RunContext) -> Updates:
     number = event.number
     assert number is not None
     if event.name == "workflow_dispatch":
         raise UserError(f"issue {number} cannot be answered: {gone}; give the number of an issue of this repository")
     if gone.certain:
-        return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
-    bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
-    if bot.memory.state.is_shown(number):
-        bot.memory.stage(Changes(unseen=(Tombstone(number, bot.now, "unseen"),)))
-    _look_again(event, gone, bot)
-    return news
+        return replace(updates, records=(*updates.records, tombstone(number, gone, run.now)))
+    run.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    if run.memory.state.is_shown(number):
+        run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
+    _look_again(event, gone, run)
+    return updates
 
 
-def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
-    """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
-    author for a spammer, and the event comes but once."""
-    if event.number and event.may_be_answered and not bot.memory.state.answers([event.number]):
-        bot.memory.stage(
-            Changes(answers=(AnswerRecord(event.number, "pending", bot.now, f"it could not be read: {why}"),))
-        )
+def _look_again(event: Event, why: ForgeError, run: RunContext) -> None:
+    """Promise an answer on a thread that cannot be read now. No list may ever show it again, for example while GitHub
+    holds its author for a spammer, and the event comes only once."""
+    if event.number and event.may_be_answered and not run.memory.state.answers([event.number]):
+        promise = AnswerRecord(event.number, "pending", run.now, f"it could not be read: {why}")
+        run.memory.stage(Changes(answers=(promise,)))
 
 
-def _with_unread(news: Updates, held: Mapping[ThreadId, Record], bot: RunContext) -> Updates:
-    fetched = {record.id for record in news.records}
-    for number in bot.memory.state.manifest.pending:
-        if news.fault or not isinstance(number, int) or number in held or number in fetched:
+def _with_unread(updates: Updates, held: Mapping[ThreadId, Record], run: RunContext) -> Updates:
+    fetched = {record.id for record in updates.records}
+    for number in run.memory.state.manifest.pending:
+        if updates.fault or not isinstance(number, int) or number in held or number in fetched:
             continue
         try:
-            thread, own, issue = read_thread(bot.forge, bot.own, number)
+            updates = _with_thread(updates, number, run)
         except Gone as error:
             if error.certain:
-                news = replace(news, records=(*news.records, tombstone(number, error, bot.now)))
+                updates = replace(updates, records=(*updates.records, tombstone(number, error, run.now)))
         except ForgeError as error:
-            news = replace(news, fault=error)
-        else:
-            if bot.settings.pulls or not issue.get("pull_request"):
-                news = replace(news, records=(*news.records, thread), own={**news.own, number: own})
-    return news
+            updates = replace(updates, fault=error)
+    return updates
 
 
-def fetch_missing(numbers: Iterable[int], bot: RunContext, why: str) -> None:
-    """Fetch once what memory does not hold; what cannot be had stays unknown. ``why`` it is wanted, for the notes."""
+def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
+    """Fetch each thread that memory lacks, once; one that cannot be read stays unknown. ``why`` is for the notes."""
     wanted = list(numbers)
-    held = bot.memory.records(wanted)
+    held = run.memory.records(wanted)
     fetched: list[Record] = []
     for number in wanted:
         if number in held:
             continue
         try:
-            fetched.append(read_thread(bot.forge, bot.own, number)[0])
+            fetched.append(read_thread(run.forge, run.own, number)[0])
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:
-            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
+            if isinstance(error, Gone):  # a thread that is only hidden now comes back as soon as it is visible
                 fetched.append(
-                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
+                    tombstone(number, error, run.now) if error.certain else Tombstone(number, EPOCH, "unseen")
                 )
-            bot.note(f"Issue {number}, {why}, could not be read: {error}")
+            run.note(f"Issue {number}, {why}, could not be read: {error}")
     if fetched:
-        bot.memory.stage(Changes(records=tuple(fetched)))
+        run.memory.stage(Changes(records=tuple(fetched)))

@@ -1,6 +1,6 @@
-"""Forgetting a thread: its text leaves memory, the history of the branch, and the comments of ours that show it.
+"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments.
 
-Each step done twice is as good as once: whoever finds it unfinished does all of it again.
+Every step may be repeated: a run that finds it unfinished does all of it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
 from bot.reading.requests import BREAK, Command
 
-BUSY = "another run was writing at that moment: a later one looks for what it wrote"
+BUSY = "another run was writing at that moment; a later run looks for its comments"
 SHOWN = "it showed an issue that is forgotten: the comment was deleted"
 
 UNREACHED = (
@@ -32,23 +32,23 @@ UNREACHED = (
     " branch, and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them;"
     " logs, summaries and files of earlier jobs; the artefacts of releases."
 )
-"""What stays where it is, for whoever started the run."""
+"""The copies that Precedent cannot delete, for the person who started the run."""
 
 TOLD = 20
-"""Numbers of issues that one line names at most."""
+"""Most issue numbers in one line."""
 
 
 class HistoryKept(WorldError):
-    """The branch still leads to commits that hold a forgotten thread."""
+    """Older commits of the branch still hold a forgotten thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What came of it.
+    """The result of forgetting a thread.
 
-    ``deleted``: where the comments of ours stood that were deleted; ``pointing``: the threads that point at it, and may
-    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left;
-    where it ``waits`` a later run looks for them.
+    ``deleted`` lists the threads on which our comments were deleted, ``pointing`` those that refer to the forgotten
+    thread and may quote it. ``refused``: why the history of the branch stays, None if it was replaced. ``left``: why
+    some comments may remain; if it ``waits``, a later run looks for them.
     """
 
     deleted: tuple[ThreadId, ...] = ()
@@ -58,79 +58,77 @@ class ForgetResult:
     waits: bool = False
 
 
-def forget_by_hand(number: int, bot: RunContext) -> None:
-    """Forget an issue because somebody started this run for it."""
-    bot.memory.open([number])
-    _carry_out(Request(number, number, FORGET, "", bot.now), bot)
+def forget_by_hand(number: int, run: RunContext) -> None:
+    """Forget an issue in a run that somebody started for it."""
+    run.memory.open([number])
+    _carry_out(Request(number, number, FORGET, "", run.now), run)
 
 
 def forget_on_request(
-    requests: Sequence[ParsedRequest], state: RunState, bot: RunContext
+    requests: Sequence[ParsedRequest], state: RunState, run: RunContext
 ) -> tuple[list[ParsedRequest], list[CommentResult]]:
-    """Forget what administrators ask to be forgotten, and what earlier runs began to: the other requests, and what was
-    replied. It comes before anything is planned, as that could show the thread."""
-    if bot.muted:
+    """Forget what administrators ask for, and what earlier runs left unfinished. Returns the other requests and the
+    replies. This comes before anything is planned, as a plan could show the thread."""
+    if run.muted:
         return list(requests), []
-    told = [told for stored in _unfinished(bot) for told in _carry_out(stored, bot)]
-    asked = [*requests, *_asked_again(state, bot)]
-    granted = [request for request in asked if request.name == FORGET and _may_forget(request, bot)]
+    replies = [reply for stored in _unfinished(run) for reply in _carry_out(stored, run)]
+    requests = [*requests, *_asked_again(state, run)]
+    granted = [request for request in requests if request.name == FORGET and _may_forget(request, run)]
     for request in granted:
         if not request.before:
-            react(request, "eyes", bot)
-        told += _carry_out(Request(request.thread.id, request.key, FORGET, request.by, request.at), bot)
+            react(request, "eyes", run)
+        replies += _carry_out(Request(request.thread.id, request.key, FORGET, request.by, request.at), run)
     gone = {request.thread.id for request in granted}
-    return [request for request in asked if request.thread.id not in gone], told
+    return [request for request in requests if request.thread.id not in gone], replies
 
 
-def _unfinished(bot: RunContext) -> list[Request]:
-    begun = (stored for stored in bot.memory.state.manifest.requests_since(bot.now - WAITING) if stored.name == FORGET)
-    return [stored for stored in begun if stored.state == "pending" and not is_at_it(stored.trying_since, bot.now)]
+def _unfinished(run: RunContext) -> list[Request]:
+    begun = (stored for stored in run.memory.state.manifest.requests_since(run.now - WAITING) if stored.name == FORGET)
+    return [stored for stored in begun if stored.state == "pending" and not is_at_it(stored.trying_since, run.now)]
 
 
-def _may_forget(request: ParsedRequest, bot: RunContext) -> bool:
-    """Whether the API says so now; where it cannot be asked, the request waits like any other."""
+def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
+    """Whether an administrator asks, as the API says now. If it cannot be reached, the request waits like others."""
     try:
-        return may_administer(request, bot)
+        return may_administer(request, run)
     except ForgeError:
         return False
 
 
-def _asked_again(state: RunState, bot: RunContext) -> list[ParsedRequest]:
-    """What the event's comment asks on a thread that is forgotten already, as where history could not be given up."""
+def _asked_again(state: RunState, run: RunContext) -> list[ParsedRequest]:
+    """A repeated request in the event's comment on a forgotten thread, such as one whose history was kept."""
     number = state.event.number
-    record = bot.memory.records([number]).get(number) if number else None
+    record = run.memory.records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
         return []
-    found = new_requests(Thread(record.id, "", "", GHOST, record.at), state.event, bot)
+    found = new_requests(Thread(record.id, "", "", GHOST, record.at), state.event, run)
     return [request for request in found if request.name == FORGET]
 
 
-def _carry_out(stored: Request, bot: RunContext) -> list[CommentResult]:
-    """All of it, and what was replied to whom; nothing where another run took this request up first."""
+def _carry_out(stored: Request, run: RunContext) -> list[CommentResult]:
+    """Forget everywhere, and reply; returns nothing if another run took this request first."""
     is_again = stored.trying_since is not None
-    stored = replace(stored, trying_since=bot.now)
-    said = bot.memory.state.answers([stored.id]).get(stored.id)
-    refused = _forget_text(stored, bot)
-    if stored.comment_id in bot.memory.taken_requests:
+    stored = replace(stored, trying_since=run.now)
+    said = run.memory.state.answers([stored.id]).get(stored.id)
+    refused = _forget_text(stored, run)
+    if stored.comment_id in run.memory.taken_requests:
         return []
-    erased = replace(_clear(stored, said, bot), refused=refused)
-    _tell(stored, erased, bot)
-    if refused:
-        bot.report_fault(_history_kept(stored, refused, bot))
-    told = (
-        [] if erased.waits or not stored.by or (is_again and _is_told(stored, bot)) else _replied(stored, erased, bot)
-    )
-    if not (erased.waits or any(one.error for one in told)):
-        bot.memory.stage(Changes(requests=(replace(stored, state="done", trying_since=None),)))
-    bot.memory.commit(f"Forget {stored.id}: what showed it")
-    return told
+    erased = replace(_clear(stored, said, run), refused=refused)
+    _note(stored, erased, run)
+    replies: list[CommentResult] = []
+    if stored.by and not erased.waits and not (is_again and _is_replied(stored, run)):
+        replies = _reply(stored, erased, run)
+    if not (erased.waits or any(one.error for one in replies)):
+        run.memory.stage(Changes(requests=(replace(stored, state="done", trying_since=None),)))
+    run.memory.commit(f"Forget {stored.id}: what showed it")
+    return replies
 
 
-def _forget_text(stored: Request, bot: RunContext) -> RemoteRefused | None:
-    """Take it out of memory and of the branch's history; why the latter could not be, None where it was."""
-    memory = bot.memory
+def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
+    """Remove it from memory and from the branch's history; returns why the history was kept, None if it was not."""
+    memory = run.memory
     held = memory.records([stored.id]).get(stored.id)
-    at = max(bot.now, held.revised_at) if held else bot.now
+    at = max(run.now, held.revised_at) if held else run.now
     memory.stage(Changes(records=(Tombstone(stored.id, at, FORGOTTEN),), requests=(stored,)))
     try:
         memory.commit(f"Forget {stored.id}", squash=True)
@@ -140,34 +138,34 @@ def _forget_text(stored: Request, bot: RunContext) -> RemoteRefused | None:
     return None
 
 
-def _clear(stored: Request, before: AnswerRecord | None, bot: RunContext) -> ForgetResult:
-    """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
+def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> ForgetResult:
+    """Delete each of our comments that shows it: after an edit, GitHub would keep the earlier text.
 
-    ``before``: what was said on the thread itself until now.
+    ``before`` is the answer on the thread itself until now.
     """
-    memory = bot.memory
-    pointing, shown = _pointing(stored.id, bot), _shown_in(stored.id, bot)
-    where = list(dict.fromkeys([stored.id, *(key for key, _ in shown), *_long_ago(stored.id, pointing, bot)]))
+    memory = run.memory
+    pointing, shown = _pointing(stored.id, run), _shown_in(stored.id, run)
+    where = list(dict.fromkeys([stored.id, *(key for key, _ in shown), *_long_ago(stored.id, pointing, run)]))
     deleted: list[CommentKey] = []
-    is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
+    is_busy, left = memory.has_moved or _is_spoken(where, before, run), ""
     try:
-        deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, bot))
+        deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, run))
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
-    memory.stage(_without(deleted, stored.id, bot))
-    left = left or (BUSY if is_busy else "")
-    return ForgetResult(tuple(key for key, _ in deleted), tuple(pointing), left=left, waits=is_busy)
+    memory.stage(_without(deleted, stored.id, run))
+    keys = tuple(key for key, _ in deleted)
+    return ForgetResult(keys, tuple(pointing), left=left or (BUSY if is_busy else ""), waits=is_busy)
 
 
-def _pointing(key: ThreadId, bot: RunContext) -> list[ThreadId]:
+def _pointing(key: ThreadId, run: RunContext) -> list[ThreadId]:
     found: list[ThreadId] = []
-    for _, shard in bot.memory.state.base.digest_shards():
+    for _, shard in run.memory.state.base.digest_shards():
         found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
     return found
 
 
 def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
-    """Whether a digest, which may be anything, points at this thread."""
+    """Whether a digest (any JSON) refers to this thread."""
     try:
         outcome = digest.get("outcome") or {}
         named = [one.get("number") for one in digest.get("references") or () if not one.get("owner")]
@@ -177,14 +175,14 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
         return False
 
 
-def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
-    linked = bot.memory.state.thread_comments([key]).get(key)
+def _shown_in(key: ThreadId, run: RunContext) -> tuple[CommentKey, ...]:
+    linked = run.memory.state.thread_comments([key]).get(key)
     return linked.shown_in if linked else ()
 
 
-def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> list[ThreadId]:
-    """The threads on which comments may show it that were written before memory kept what they show."""
-    memory, near = bot.memory, set(pointing)
+def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], run: RunContext) -> list[ThreadId]:
+    """The threads with comments that may show it, written before memory kept what comments show."""
+    memory, near = run.memory, set(pointing)
     stands = (said for said in memory.state.every_answer() if said.comment_id or said.state == "pending")
     may_show = [(said.id, 0) for said in stands if said.id in near or key in dict(said.matches)]
     replied = (
@@ -198,39 +196,35 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> l
     return [comment_key[0] for comment_key in may_show if comment_key not in known]
 
 
-def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
-    """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
-    promises: list[AnswerRecord | Request] = [*bot.memory.state.answers(where).values(), *([before] if before else [])]
-    promises += [
-        stored
-        for stored_requests in bot.memory.requests(where).values()
-        for stored in stored_requests
-        if stored.name != FORGET
-    ]
+def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, run: RunContext) -> bool:
+    """Whether another run may be writing on one of these threads now, with what it knew before."""
+    promises: list[AnswerRecord | Request] = [*run.memory.state.answers(where).values(), *([before] if before else [])]
+    requests = (stored for found in run.memory.requests(where).values() for stored in found)
+    promises += [stored for stored in requests if stored.name != FORGET]
     begun = [one.trying_since for one in promises if one.state == "pending"]
     begun += [
-        one.trying_since for linked in bot.memory.state.thread_comments(where).values() for one in linked.comments
+        one.trying_since for linked in run.memory.state.thread_comments(where).values() for one in linked.comments
     ]
-    return any(is_at_it(moment, bot.now) for moment in begun)
+    return any(is_at_it(moment, run.now) for moment in begun)
 
 
-def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], bot: RunContext) -> Iterator[CommentKey]:
-    """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
-    linked = bot.memory.state.thread_comments([key]).get(key)
+def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], run: RunContext) -> Iterator[CommentKey]:
+    """Delete our comments on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
+    linked = run.memory.state.thread_comments([key]).get(key)
     known = {one.reply for one in linked.comments} if linked else set()
-    for comment in _comments(key, bot):
-        reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
+    for comment in _comments(key, run):
+        reply_to = 0 if run.own.wrote(comment) else run.own.replied(comment)
         if reply_to is None or (key == stored.id and reply_to == stored.comment_id):
             continue
         is_old = reply_to not in known and _names(str(comment.get("body") or ""), stored.id)
         if key == stored.id or (key, reply_to) in shown or is_old:
-            _delete(int(comment["id"]), bot)
+            _delete(int(comment["id"]), run)
             yield key, reply_to
 
 
-def _comments(key: ThreadId, bot: RunContext) -> list[Json]:
+def _comments(key: ThreadId, run: RunContext) -> list[Json]:
     try:
-        return bot.forge.comments(key) if isinstance(key, int) else []
+        return run.forge.comments(key) if isinstance(key, int) else []
     except Gone:
         return []
 
@@ -240,18 +234,18 @@ def _names(text: str, key: ThreadId) -> bool:
     return re.search(named, text.replace(BREAK, ""), re.IGNORECASE) is not None
 
 
-def _delete(comment_id: int, bot: RunContext) -> None:
+def _delete(comment_id: int, run: RunContext) -> None:
     try:
-        if not bot.is_dry:
-            bot.forge.delete_comment(comment_id)
+        if not run.is_dry:
+            run.forge.delete_comment(comment_id)
     except Gone:
         return
 
 
-def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
-    main = bot.memory.state.answers([thread for thread, reply_to in deleted if not reply_to])
-    gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
-    owed = tuple(one for one in bot.memory.state.manifest.owed if one.about == key and one.comment_key in deleted)
+def _without(deleted: Sequence[CommentKey], key: ThreadId, run: RunContext) -> Changes:
+    main = run.memory.state.answers([thread for thread, reply_to in deleted if not reply_to])
+    gone = tuple(StandingComment(thread, run.now, reply_to) for thread, reply_to in deleted)
+    owed = tuple(one for one in run.memory.state.manifest.owed if one.about == key and one.comment_key in deleted)
     return Changes(answers=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
 
 
@@ -262,40 +256,39 @@ def _taken_out(said: AnswerRecord, key: ThreadId) -> AnswerRecord:
     )
 
 
-def _history_kept(stored: Request, why: RemoteRefused, bot: RunContext) -> HistoryKept:
-    branch = bot.settings.branch
-    told = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
-    return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
+def _is_replied(stored: Request, run: RunContext) -> bool:
+    return any(run.own.replied(comment) == stored.comment_id for comment in _comments(stored.id, run))
 
 
-def _is_told(stored: Request, bot: RunContext) -> bool:
-    return any(bot.own.replied(comment) == stored.comment_id for comment in _comments(stored.id, bot))
-
-
-def _replied(stored: Request, erased: ForgetResult, bot: RunContext) -> list[CommentResult]:
-    """The reply to whoever asked, without a word of the thread."""
+def _reply(stored: Request, erased: ForgetResult, run: RunContext) -> list[CommentResult]:
+    """Reply to whoever asked, without a word from the thread."""
     names = ["reply_forget", *(["reply_forget_left"] if erased.left else [])]
     names += ["reply_forget_refused" if erased.refused else "reply_forget_history", "reply_forget_unreached"]
-    told = "\n\n".join(map(bot.renderer.words.say, names))
-    rendered = bot.renderer.reply(
-        Context(), asked="", reply_to=stored.comment_id, now=stored.at, searched=0, answer=told
+    text = "\n\n".join(map(run.renderer.words.say, names))
+    rendered = run.renderer.reply(
+        Context(), asked="", reply_to=stored.comment_id, now=stored.at, searched=0, answer=text
     )
     bare = Thread(stored.id, "", "", stored.by, stored.at)
     request = ParsedRequest(bare, stored.comment_id, stored.by, stored.at, Command(FORGET))
-    return publish_replies([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
+    return publish_replies([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], run)
 
 
-def _tell(stored: Request, erased: ForgetResult, bot: RunContext) -> None:
-    are, were = ("would be", "would be") if bot.is_dry else ("is", "were")
+def _note(stored: Request, erased: ForgetResult, run: RunContext) -> None:
+    branch = run.settings.branch
+    if erased.refused:
+        cause = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it"
+        remedy = f"let this token force pushes to {branch}, then start `run: forget` again"
+        run.report_fault(HistoryKept(f"{cause} ({erased.refused.cause})", remedy))
+    are, were = ("would be", "would be") if run.is_dry else ("is", "were")
     history = "" if erased.refused else ", nor is any older commit"
-    bot.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")
+    run.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {branch}{history}.")
     if erased.deleted:
-        bot.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
+        run.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
     if erased.left:
-        bot.note(f"Not all comments that may show it were looked at: {erased.left}.")
+        run.note(f"Not all comments that may show it were checked: {erased.left}.")
     if erased.pointing:
-        bot.note(f"These issues point at it and may quote it, and stay in memory: {_listed(erased.pointing)}.")
-    bot.note(UNREACHED)
+        run.note(f"These issues refer to it, may quote it, and stay in memory: {_listed(erased.pointing)}.")
+    run.note(UNREACHED)
 
 
 def _listed(keys: Sequence[ThreadId]) -> str:

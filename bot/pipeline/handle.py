@@ -1,6 +1,6 @@
 """Handles one event from start to finish. Read this first.
 
-event → what changed → memory → what is worth saying → memory is durable → the comment
+event → what changed → memory → the answers → memory is pushed → the comments
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, redo
-from bot.domain.thread import Kind, Thread
+from bot.domain.thread import Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
-from bot.pipeline.eligibility import due
+from bot.pipeline.eligibility import answers_kind, due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
@@ -21,114 +21,110 @@ from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
 from bot.pipeline.renewal import look_for_releases, plan_renewals, promise_renewals, promised_reply, publish_renewals
-from bot.pipeline.replies import ReplyPlan, prepare_replies, without_idle
+from bot.pipeline.replies import prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
 from bot.sources.pages import EVENTS, fresh_pages
 
 
-def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
-    """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
-    bot.watch("look")
-    state, mode = fetch_changes(event, bot), bot.settings.mode
-    bot.watch("remember")
-    _remember(state, bot)
-    bot.watch("ask")
-    requests, forgotten = forget_on_request(find_requests(state, bot), state, bot)
-    if forgotten:  # comments of ours were deleted
-        state = replace(state, said=bot.memory.state.answers(state.said))
-    replies = prepare_replies(requests, bot)
-    state = replace(state, requested=promise_replies(replies, bot))
-    bot.memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
-    bot.watch("plan")
-    plans = plan_comments(_due(state, bot), state, bot)
+def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
+    """Handle one event. Returns what was posted, or why nothing was, for each thread that was due an answer."""
+    memory, mode = run.memory, run.settings.mode
+    run.on_stage("look")
+    state = fetch_changes(event, run)
+    run.on_stage("remember")
+    _remember(state, run)
+    run.on_stage("ask")
+    requests, forgotten = forget_on_request(find_requests(state, run), state, run)
+    if forgotten:  # our comments were deleted
+        state = replace(state, said=memory.state.answers(state.said))
+    replies = prepare_replies(requests, run)
+    state = replace(state, requested=promise_replies(replies, run))
+    memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
+    run.on_stage("plan")
+    plans = plan_comments(_due(state, run), state, run)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
-    look_for_releases(event, bot)
-    again = plan_renewals(plans, state, bot)
-    plans += again.plans
-    bot.memory.stage(
-        Changes(requests=_stored_requests(promise_replies(replies, bot), refresh=True), renewed=tuple(again.settled))
-    )
-    bot.memory.stage(Changes(answers=tuple(promise(p, bot.now, mode) for p in plans)))
-    bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
-    bot.watch("push")
-    bot.memory.commit(_message(event))
-    if bot.memory.is_outdated:
-        replies, again.replies = [], []
+    look_for_releases(event, run)
+    renewals = plan_renewals(plans, state, run)
+    plans += renewals.plans
+    refreshed = _stored_requests(promise_replies(replies, run), refresh=True)
+    memory.stage(Changes(requests=refreshed, renewed=tuple(renewals.settled)))
+    memory.stage(Changes(answers=tuple(promise(plan, run.now, mode) for plan in plans)))
+    standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment"]
+    standing += [*(promised_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
+    memory.stage(Changes(standing=tuple(filter(None, standing))))
+    run.on_stage("push")
+    memory.commit(_message(event))
+    if memory.is_outdated:
+        replies, renewals.replies = [], []
     if state.is_first:
-        _tell_beginning(bot)
-    bot.watch("say")
-    plans = _still_ours(plans, bot)
-    told = [publish_comment(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]
-    _release(told, bot)
-    bot.watch("reply")
-    replied = [*forgotten, *publish_replies(replies, bot)]
-    return [*told, *replied, *publish_renewals(again, plans, told, bot)]
+        _note_beginning(run)
+    run.on_stage("say")
+    plans = _still_ours(plans, run)
+    results = [publish_comment(plan, run.forge, run.own, mode, run.renderer.words) for plan in plans]
+    _take_back_unsaid(results, run)
+    run.on_stage("reply")
+    replied = [*forgotten, *publish_replies(replies, run)]
+    return [*results, *replied, *publish_renewals(renewals, plans, results, run)]
 
 
-def _remember(state: RunState, bot: RunContext) -> None:
-    """Stage what changed; in a run that nobody waits for (`CALM`), readers' feedback too. Then learn, if due."""
-    memory, event, news = bot.memory, state.event, state.updates
-    memory.stage(Changes(records=news.records, answers=tuple(state.settled.values()), cursor=news.cursor))
+def _remember(state: RunState, run: RunContext) -> None:
+    """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due."""
+    memory, event, updates = run.memory, state.event, state.updates
+    memory.stage(Changes(records=updates.records, answers=tuple(state.settled.values()), cursor=updates.cursor))
     if event.name in CALM:
-        memory.stage(Changes(answers=collect(memory, bot.forge, bot.now)))
+        memory.stage(Changes(answers=collect(memory, run.forge, run.now)))
     if event.name in EVENTS or not memory.state.manifest.pages:
-        memory.stage(fresh_pages(bot.pages, memory.state, memory.state.manifest.pages, bot.now, bot.note))
+        memory.stage(fresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
     if is_due(memory, calm=event.name in CALM):
-        learn_from_memory(bot, EVENT_SECONDS)
+        learn_from_memory(run, EVENT_SECONDS)
 
 
-def _standing(
-    plans: Iterable[CommentPlan], replies: Iterable[ReplyPlan], bot: RunContext
-) -> tuple[StandingComment, ...]:
-    """What is to be known of the comments that will stand, so that they stay true."""
-    on_threads = (standing_comment(plan, bot.now) for plan in plans if bot.settings.mode == "comment")
-    return tuple(one for one in (*on_threads, *(promised_reply(each, bot) for each in replies)) if one)
+def _stored_requests(requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
+    """The ``refresh`` requests, which get a reply or not once the answer is known, or all others."""
+    return tuple(request for request in requests if (request.name == "refresh") is refresh)
 
 
-def _stored_requests(stored_requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
-    """Those for a new answer, or all others: whether ``refresh`` gets a reply is known when the answer is."""
-    return tuple(stored for stored in stored_requests if (stored.name == "refresh") is refresh)
+def _note_beginning(run: RunContext) -> None:
+    are = "would be" if run.is_dry else "are now"
+    count = run.memory.state.manifest.threads
+    run.note(
+        "There was no memory to go on from, so the history was read from its beginning: "
+        f"{count:,} issues, pull requests and pages {are} on the branch {run.settings.branch}."
+    )
 
 
-def _tell_beginning(bot: RunContext) -> None:
-    why, are = "There was no memory to go on from", "would be" if bot.is_dry else "are now"
-    count = bot.memory.state.manifest.threads
-    held = f"{count:,} issues, pull requests and pages {are} on the branch {bot.settings.branch}"
-    bot.note(f"{why}, so the history was read from its beginning: {held}.")
-
-
-def _still_ours(plans: Iterable[CommentPlan], bot: RunContext) -> list[CommentPlan]:
-    """The plans as they are once memory is written: of two runs that promised an answer at once, one gives it."""
-    memory, waits = bot.memory, "another run that began meanwhile answers it"
+def _still_ours(plans: Iterable[CommentPlan], run: RunContext) -> list[CommentPlan]:
+    """The plans after the push: if two runs promised the same answer at once, only one of them gives it."""
+    memory, waits = run.memory, "another run that began meanwhile answers it"
     taken = memory.taken | {key for key, reply in memory.taken_comments if not reply}
     is_left = [memory.is_outdated or p.thread.id in taken for p in plans]
     return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 
 
-def _due(state: RunState, bot: RunContext) -> list[Thread]:
-    """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    pulls = {one.id for one in state.updates.records if isinstance(one, Thread) and one.kind is Kind.PULL}
-    news = (one.id for one in state.updates.records if bot.settings.pulls or one.id not in pulls)
-    keys = [*news, *state.late, *bot.memory.state.manifest.pending, *redo(state.requested)]
+def _due(state: RunState, run: RunContext) -> list[Thread]:
+    """The threads to answer now: the event's own first, then changed ones and those that wait for an answer."""
+    changed = (one for one in state.updates.records if isinstance(one, Thread))
+    keys = [one.id for one in changed if answers_kind(one.kind, run.settings)]
+    keys += [*state.late, *run.memory.state.manifest.pending, *redo(state.requested)]
     keys += [state.event.number] if state.event.number else []
-    current = bot.memory.records(dict.fromkeys(keys)).values()
+    current = run.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
 
 
-def _release(told: Iterable[CommentResult], bot: RunContext) -> None:
-    """What could not be said: taken back where GitHub takes no comment, else left to whichever run comes next."""
-    failed = {spoken.id: spoken for spoken in told if spoken.is_refused or spoken.error}
-    outcomes = []
-    for key, said in bot.memory.state.answers(failed).items():
-        state = "silent" if failed[key].is_refused else said.state
-        outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
-    lost = tuple(tombstone(key, s.gone, bot.now) for key, s in failed.items() if s.gone and isinstance(key, int))
-    unsaid = tuple(StandingComment(one.id, bot.now) for one in outcomes if one.state == "silent" and not one.comment_id)
-    if outcomes:
-        bot.memory.stage(Changes(answers=tuple(outcomes), records=lost, standing=unsaid))
-        bot.memory.commit("Take back what could not be said")
+def _take_back_unsaid(results: Iterable[CommentResult], run: RunContext) -> None:
+    """Store what became of failed comments: refused ones are given up, a later run tries the others again."""
+    failed = {result.id: result for result in results if result.is_refused or result.error}
+    answers = []
+    for key, answer in run.memory.state.answers(failed).items():
+        state = "silent" if failed[key].is_refused else answer.state
+        answers.append(replace(answer, state=state, reason=failed[key].reason, trying_since=None))
+    lost = tuple(tombstone(key, s.gone, run.now) for key, s in failed.items() if s.gone and isinstance(key, int))
+    unsaid = tuple(StandingComment(one.id, run.now) for one in answers if one.state == "silent" and not one.comment_id)
+    if answers:
+        run.memory.stage(Changes(answers=tuple(answers), records=lost, standing=unsaid))
+        run.memory.commit("Take back what could not be said")
 
 
 def _message(event: Event) -> str:

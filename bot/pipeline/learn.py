@@ -1,4 +1,4 @@
-"""When a memory learns from its own history, and what it then does with it."""
+"""Decides when a memory learns from its own history, and lets it learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.comment.render import Renderer
 from bot.domain.answer import Context
-from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.results import REPLAYED, SECONDS, Backtest
 from bot.memory.memory import Memory
 from bot.pipeline.run_context import RunContext
@@ -20,25 +20,22 @@ if TYPE_CHECKING:
 
 
 LEAST_THREADS = 50
-"""Fewer teach nothing."""
+"""With fewer threads there is nothing to learn."""
 
 MOST_THREADS = 20_000
-"""The newest that it learns from; all of them are in memory meanwhile."""
+"""The newest threads that it learns from; all of them are in memory (RAM) meanwhile."""
 
 EVENT_SECONDS = 20.0
-"""How long a run learns beside the word vectors that was not started for it."""
+"""How long an event's run learns, without the time for word vectors."""
 
 CALM_GROWTH, GROWTH = 1.3, 2.0
-"""How much a memory has grown since it last learned when it is time again: in a run nobody waits for, and in any."""
+"""Growth since the last learning after which it is due again: in a run that nobody waits for, and in any run."""
 
 
 def is_due(memory: Memory, *, calm: bool) -> bool:
-    """Whether the memory has grown so much that it should learn anew. ``calm``: nobody waits for this run."""
-    growth = CALM_GROWTH if calm else GROWTH
-    return (
-        memory.state.manifest.threads >= LEAST_THREADS
-        and memory.state.manifest.threads >= growth * memory.state.manifest.learned_from
-    )
+    """Whether the memory has grown so much that it should learn again. ``calm``: nobody waits for this run."""
+    growth, manifest = CALM_GROWTH if calm else GROWTH, memory.state.manifest
+    return manifest.threads >= LEAST_THREADS and manifest.threads >= growth * manifest.learned_from
 
 
 def learn(
@@ -50,10 +47,10 @@ def learn(
     seconds: float = SECONDS,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Backtest:
-    """Learn from what is in memory, and make the index anew with it; staged, `commit` writes it.
+    """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
 
-    ``seconds`` bound what is learned beside the word vectors; ``tick`` is told of STEPS steps at most. Returns the
-    proof: the newest issues as they would have been answered.
+    ``seconds`` limits the learning, without the time for word vectors; ``tick`` is called for at most STEPS steps.
+    Returns a backtest: how the newest issues would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
     memory.install_model(replace(update, threads=memory.state.manifest.threads))  # pages count in what it has grown by
@@ -70,7 +67,7 @@ def learner(
     *,
     trains: bool = True,
 ) -> Learner:
-    """The newest MOST_THREADS of memory as a history to learn from. ``trains``: it is replayed with word vectors."""
+    """The newest MOST_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
     from bot.evaluation.backtest import Watch  # few runs learn
     from bot.evaluation.labels import feedback_of
     from bot.evaluation.learn import read_history
@@ -79,28 +76,30 @@ def learner(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
-    threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
+    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MOST_THREADS)
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)
     return read_history(threads, watch, seconds, memory.embedder, feedback)
 
 
-def prove_on_memory(bot: RunContext) -> Backtest:
-    """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    memory = bot.memory.open()
-    found = learner(memory, bot.settings, bot.renderer, bot.place)
-    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), bot)
+def prove_on_memory(run: RunContext) -> Backtest:
+    """How the newest issues would have been answered with the present model; nothing is written."""
+    memory = run.memory.open()
+    found = learner(memory, run.settings, run.renderer, run.place)
+    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), run)
 
 
-def learn_from_memory(bot: RunContext, seconds: float) -> Backtest:
-    """Learn from everything in memory, for so long beside the word vectors; staged."""
-    bot.clock.tell(f"Learning from {bot.memory.state.manifest.threads:,} issues, pull requests and pages")
-    return _noted(learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds), bot)
+def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
+    """Learn from everything in memory and stage the result; ``seconds`` as in `learn`."""
+    run.clock.tell(f"Learning from {run.memory.state.manifest.threads:,} issues, pull requests and pages")
+    backtest = learn(run.memory, run.settings, run.renderer, run.place, seconds=seconds)
+    run.note(f"Learned from the {backtest.threads:,} issues and pull requests of this repository.")
+    return _noted(backtest, run)
 
 
-def _noted(backtest: Backtest, bot: RunContext) -> Backtest:
+def _noted(backtest: Backtest, run: RunContext) -> Backtest:
     from bot.evaluation.report import in_words
 
-    bot.note(in_words(backtest))
+    run.note(in_words(backtest))
     return backtest

@@ -1,4 +1,4 @@
-"""Promised comments: each is stored before it is posted, so that a later run can keep the promise."""
+"""Planned comments and their promises, stored before posting so that a later run can keep them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bot.github.threads import OwnComment, OwnCommentRule, split_own
 from bot.github.updates import comments_of
 
 NOTHING = "0" * 16
-"""The fingerprint of a comment that says nothing any more."""
+"""The fingerprint of a withdrawn comment."""
 
 SKEW = timedelta(minutes=1)
-"""By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
+"""How far the runner's clock, which dates promises, may be ahead of GitHub's."""
 
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"
@@ -32,13 +32,13 @@ DELETED = "a person deleted the comment: it is not written again"
 
 @dataclass(frozen=True, slots=True)
 class CommentPlan:
-    """What is to be said on a thread, before anything is said. ``text`` is the comment, empty for silence.
+    """The comment planned for a thread. ``text`` is empty for silence.
 
-    ``passed``: the rules say to leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
+    ``passed``: the rules leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
     ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the comment
-    is updated because a thread that it shows changed; none is created. ``quotes`` are the marks of what the text
-    quotes. ``stood`` is what memory knows of the existing comment, ``is_false`` whether that one quotes something its
-    author took back.
+    is updated because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages.
+    ``stood`` is what memory knows of the existing comment; ``is_false`` says that it quotes something that its author
+    took back.
     """
 
     thread: Thread
@@ -62,12 +62,12 @@ class CommentPlan:
 
     @property
     def nearest(self) -> tuple[Match, ...]:
-        """The issues most like the thread, shown or not."""
+        """The issues most similar to the thread, shown or not."""
         return self.answer.nearest if isinstance(self.answer, Silent) else self.answer.context.nearest
 
     @property
     def content(self) -> str:
-        """The fingerprint of what will stand there."""
+        """The fingerprint of the planned comment."""
         return fingerprint(self.context) if self.text else NOTHING
 
     @property
@@ -78,74 +78,74 @@ class CommentPlan:
 
     @property
     def is_new(self) -> bool:
-        """Whether it will write a comment where none stands."""
+        """Whether it will create a comment."""
         return bool(self.text) and not (self.own or self.removed or self.passed or self.waits or self.renews)
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that it would write stands there already, or nothing is to be written."""
+        """Whether there is nothing to write, or the comment says it already."""
         if self.own is None:
             return not self.text and not self.waits
         return bool(self.standing_state)
 
     @property
     def standing_state(self) -> str:
-        """``said`` or ``withdrawn`` where nothing is to be written over the comment that stands, else ""."""
+        """``said`` or ``withdrawn`` if the existing comment needs no change, else ""."""
         if self.own is None or (self.must_match and is_ours(self.own) and not is_same_text(self.own, self.text)):
             return ""
         return "" if self.is_false and not is_ours(self.own) else _standing_state(self.own, self.content)
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether it would renew a comment that is not there, or that a person edited."""
+        """Whether it would renew a comment that does not exist, or that a person edited."""
         is_as_edited = self.own is not None and not is_ours(self.own) and not self.is_false
         return self.renews and not self.removed and (self.own is None or is_as_edited)
 
     @property
     def must_match(self) -> bool:
-        """Whether it is not enough that the facts are the same: it is, or may be, the words that are not."""
+        """Whether the same facts are not enough, because the words differ, or may differ."""
         return self.is_false or (self.stood is not None and not self.stood.quotes)
 
     @property
     def is_counted(self) -> bool:
-        """Whether the comment that it will write was promised before, and counted then."""
+        """Whether an earlier run promised this comment and counted it."""
         before = self.before
         return before is not None and before.state == "pending" and bool(before.text_hash) and not before.comment_id
 
 
 def look_for(number: int, forge: Forge, own: OwnCommentRule) -> OwnComment | None:
-    """Our comment on the issue, the oldest one, on whichever page it is. One read for a hundred comments."""
+    """Our oldest comment on the issue. Takes one read for a hundred comments."""
     ours = split_own(forge.comments(number), own)[1]
     return ours[0] if ours else None
 
 
 def look_back(number: int, promised_at: datetime, forge: Forge, own: OwnCommentRule) -> tuple[OwnComment | None, bool]:
-    """The comment that was promised then, and whether it stood there and was deleted since."""
+    """The comment that was promised then, and whether it was deleted since."""
     items = forge.timeline(number)
     ours = split_own(comments_of(items), own)[1]
     return (ours[0], False) if ours else (None, was_deleted(items, promised_at))
 
 
 def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
-    """Whether a comment that was promised then was deleted since.
+    """Whether a comment that was promised then may have been deleted since.
 
-    The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
+    The timeline does not say whose comment was deleted, so any counts as ours: silence is the smaller mistake.
     """
     gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
     return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - SKEW for item in gone)
 
 
 def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
-    """What memory keeps of an answer: written before the comment, so that no crash makes it twice or never."""
-    before, said = plan.before, _promised(plan, now, mode)
+    """What memory keeps of an answer. It is stored before the comment, so that no crash repeats or loses one."""
+    before, answer = plan.before, _promised(plan, now, mode)
     if before is None:
-        return said
-    said = replace(said, ups=before.ups, downs=before.downs)
+        return answer
+    answer = replace(answer, ups=before.ups, downs=before.downs)
     if plan.passed and before.state != "pending":
         return before
-    if before.state == said.state == "pending" or replace(said, at=before.at) == before:
-        return replace(said, at=before.at)
-    return said
+    if before.state == answer.state == "pending" or replace(answer, at=before.at) == before:
+        return replace(answer, at=before.at)
+    return answer
 
 
 def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
@@ -154,9 +154,11 @@ def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     if before and plan.is_left_alone:
         return before
     if plan.waits:
-        promised = before.text_hash if before and before.state == "pending" else ""
-        trying_since = before.trying_since if before and before.state == "pending" else None
-        return AnswerRecord(key, "pending", now, plan.waits, promised, known, trying_since=trying_since)
+        if before and before.state == "pending":
+            return AnswerRecord(
+                key, "pending", now, plan.waits, before.text_hash, known, trying_since=before.trying_since
+            )
+        return AnswerRecord(key, "pending", now, plan.waits, comment_id=known)
     if plan.passed:
         return AnswerRecord(key, "silent", now, plan.reason, comment_id=known)
     if plan.removed:
@@ -171,10 +173,10 @@ def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
 
 
 def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = False) -> StandingComment | None:
-    """What is to be known of the comment that stands by this plan; None where that is what is known already.
+    """What memory keeps of the comment after this plan; None if nothing new.
 
-    ``is_written``: it stands. Until then it quotes both what a false one does and what the new one will, so that this
-    is found again after a crash.
+    Until the comment ``is_written``, it counts as quoting what both the old and the new text quote, so that a false
+    quote is still found after a crash.
     """
     key, stood = plan.thread.id, plan.stood
     if plan.passed or plan.waits or plan.fault or not isinstance(key, int):
@@ -195,9 +197,9 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
 def settle(
     said: Mapping[ThreadId, AnswerRecord], standing: Mapping[ThreadId, OwnComment | None], oldest: datetime
 ) -> dict[ThreadId, AnswerRecord]:
-    """What became of earlier answers, given the comments that stand: promises kept, expired, or deleted by a person.
+    """Update earlier answers, given our comments: promises kept, expired, or deleted by a person. Returns the changes.
 
-    ``oldest``: a promise from before it is given up. Only what changes is in the result.
+    A promise from before ``oldest`` is given up.
     """
     settled: dict[ThreadId, AnswerRecord] = {}
     for key, one in said.items():
@@ -213,7 +215,7 @@ def settle(
 
 
 def _standing_state(own: OwnComment, content: str) -> str:
-    """``said`` or ``withdrawn`` when the comment needs no more writing to say ``content``, else ""."""
+    """``said`` or ``withdrawn`` if the comment needs no change to say ``content``, else ""."""
     found = read_seal(own.text)
     if found is None or not found.untouched:
         return "said"
@@ -223,7 +225,7 @@ def _standing_state(own: OwnComment, content: str) -> str:
 
 
 def is_ours(own: OwnComment) -> bool:
-    """Whether the comment is as we wrote it."""
+    """Whether nobody edited our comment."""
     standing = read_seal(own.text)
     return standing is not None and standing.untouched
 

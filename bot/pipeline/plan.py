@@ -1,4 +1,4 @@
-"""What is to be said on the threads that are due: recall, decide, render, and find our comment."""
+"""Plans the comments on the threads that are due: recall, decide, render, find our comment."""
 
 from __future__ import annotations
 
@@ -23,167 +23,167 @@ BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"
 
 MAX_ANSWERS = 5
-"""Issues that one run answers at most; the next run takes the others."""
+"""Most issues that one run answers. The next run takes the others."""
 
 
-def plan_comments(threads: list[Thread], state: RunState, bot: RunContext) -> list[CommentPlan]:
-    """What is to be said on each of the threads, within what one run and 24 hours may say. Replies come first."""
+def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> list[CommentPlan]:
+    """Plan the comment on each thread, within the limits of one run and of 24 hours. Replies come first."""
     new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
-        full = sum(not p.passed for p in plans) >= MAX_ANSWERS
-        waits = state.limit or bot.muted or (FULL if full else "")
-        planned = plan(thread, state, bot, waits)
+        is_full = sum(not p.passed for p in plans) >= MAX_ANSWERS
+        planned = plan(thread, state, run, waits=state.limit or run.muted or (FULL if is_full else ""))
         if planned.is_new and not planned.is_counted:
-            planned, new = (planned, new + 1) if bot.may_write(new) else (replace(planned, waits=FULL_DAY), new)
+            if run.may_write(new):
+                new += 1
+            else:
+                planned = replace(planned, waits=FULL_DAY)
         plans.append(planned)
     return plans
 
 
-def plan(thread: Thread, state: RunState, bot: RunContext, waits: str = "") -> CommentPlan:
-    """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
-    said = before = state.said.get(thread.id) or bot.memory.state.answers([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, said, state, bot)
+def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> CommentPlan:
+    """Plan the comment on one thread. ``waits``: why this run does not work it out."""
+    said = before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, said, state, run)
     if said and not reason and thread.id in refreshed(state.requested):
-        # that a person deleted the comment does not count any more, and what is promised is a new answer
+        # a deletion by a person no longer counts, and the promise is a new answer
         before = replace(said, state="removed", comment_id=None)
-    base = replace(_base(thread, bot), answer=Silent(reason), before=before)
+    base = replace(_base(thread, run), answer=Silent(reason), before=before)
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
-        planned = _with_own(_worked_out(base, bot), state, bot)
-        if planned.is_new and said and is_being_said(said, state.now) and not _was_deleted(said, bot):
+        planned = _with_own(_worked_out(base, run), state, run)
+        if planned.is_new and said and is_being_said(said, state.now) and not _was_deleted(said, run):
             return replace(base, before=said, waits=BUSY)
-    except Gone as error:  # this very thread, as all others are told of without what is not there
-        return _without_thread(base, error, bot)
+    except Gone as error:  # this thread; others that are gone are left out of the comment
+        return _without_thread(base, error, run)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
     return planned
 
 
-def _without_thread(base: CommentPlan, gone: Gone, bot: RunContext) -> CommentPlan:
+def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPlan:
     if not gone.certain:
         return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):
-        bot.memory.stage(Changes(records=(tombstone(base.thread.id, gone, bot.now),)))
+        run.memory.stage(Changes(records=(tombstone(base.thread.id, gone, run.now),)))
     return replace(base, answer=Silent("it is not there any more"), passed=True)
 
 
-def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, bot: RunContext) -> str:
-    """Why this thread is left alone, empty when it is not. On a closed or locked one commands are obeyed all the same:
-    the comment that stands there is changed, and ``refresh`` and ``on`` may write one."""
+def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
+    """Why this thread is left alone, "" if it is not. Commands work on a closed or locked one too: they may change the
+    existing comment, and ``refresh`` and ``on`` may create one."""
     if state.asks_for(thread):
         return ""
     is_requested = thread.id in refreshed(state.requested)
     if before and before.comment_id and not is_requested:
-        unfinished = bot.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
+        unfinished = run.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
         is_requested = thread.id in redo((*state.requested, *unfinished))
-    return reason_to_pass(replace(thread, state="open", locked=False) if is_requested else thread, bot.settings)
+    return reason_to_pass(replace(thread, state="open", locked=False) if is_requested else thread, run.settings)
 
 
-def _pointed_at(thread: Thread, bot: RunContext) -> list[int]:
+def _pointed_at(thread: Thread, run: RunContext) -> list[int]:
     newest = thread.id if isinstance(thread.id, int) else 0
-    return [number for number in referenced(thread, bot.place)[: bot.settings.references.max] if number <= newest]
+    return [number for number in referenced(thread, run.place)[: run.settings.references.max] if number <= newest]
 
 
-def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, bot: RunContext) -> CommentPlan | None:
-    """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
-    in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
-    there is none: none is written."""
-    before = state.said.get(thread.id) or bot.memory.state.answers([thread.id]).get(thread.id)
-    base = replace(_base(thread, bot), before=before, renews=True)
+def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, run: RunContext) -> CommentPlan | None:
+    """Work out a comment again because threads in it ``changed``. Its other threads stay, even if less similar now.
+
+    None if the comment is still true, which takes no request to GitHub, or if there is none: none is created.
+    """
+    before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
+    base = replace(_base(thread, run), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
     if before and is_being_said(before, state.now):
         return replace(base, waits=BUSY)
-    stood = base.stood or StandingComment(thread.id, bot.now)
+    stood = base.stood or StandingComment(thread.id, run.now)
     try:
-        planned = _worked_out(base, bot, frozenset(stood.shows) - changed)
+        planned = _worked_out(base, run, frozenset(stood.shows) - changed)
         is_idle = stood.content == planned.content and before is not None and before.state == "said"
         if is_idle and not planned.must_match:
             return None
-        planned = _with_own(planned, state, bot)
+        planned = _with_own(planned, state, run)
         return planned if planned.own or planned.removed else None
     except Gone as error:
-        return _without_thread(base, error, bot)
+        return _without_thread(base, error, run)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
 
 
-def _base(thread: Thread, bot: RunContext) -> CommentPlan:
-    linked = bot.memory.state.thread_comments([thread.id]).get(thread.id)
+def _base(thread: Thread, run: RunContext) -> CommentPlan:
+    linked = run.memory.state.thread_comments([thread.id]).get(thread.id)
     stood = next((one for one in linked.comments if not one.reply), None) if linked else None
-    return CommentPlan(thread, Silent(""), question=question_of(thread, bot.place), stood=stood)
+    return CommentPlan(thread, Silent(""), question=question_of(thread, run.place), stood=stood)
 
 
-def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
-    """The plan with the answer, and the sealed comment that tells it, empty for silence. ``kept`` are like this one
-    already."""
-    thread, memory = base.thread, bot.memory
+def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
+    """The plan with its answer and the sealed comment. Threads in ``kept`` count as similar in any case."""
+    thread, memory = base.thread, run.memory
     is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
     base = replace(base, is_false=is_false)
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF))
     if not base.renews:
-        fetch_missing(_pointed_at(thread, bot), bot, f"mentioned in issue {thread.id}")
-    answer = decide(_recalled(thread, bot, kept, looks_again=not base.renews))
+        fetch_missing(_pointed_at(thread, run), run, f"mentioned in issue {thread.id}")
+    answer = decide(_recalled(thread, run, kept, looks_again=not base.renews))
     if isinstance(answer, Silent):
         return replace(base, answer=answer)
     context = answer.context
-    rendered = bot.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
+    rendered = run.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
     if rendered.problem:
-        bot.note(rendered.problem)
+        run.note(rendered.problem)
     quotes = quoted_in(context, memory.records(shown_in(context)))
     return replace(base, answer=answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
-def _recalled(thread: Thread, bot: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
-    """What memory has to say, with where the fixes are, which is looked up once and, as it ``looks_again``, for the
-    release."""
-    context = recall(thread, bot.memory, bot.settings, bot.place, kept=kept)
+def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
+    """What memory knows, with the fixes, each looked up once, and again for its release if it ``looks_again``."""
+    context = recall(thread, run.memory, run.settings, run.place, kept=kept)
     refs = fix_refs(context)
-    known = bot.memory.fixes(refs)
-    due = wanted(refs, known, bot.now)
+    known = run.memory.fixes(refs)
+    due = wanted(refs, known, run.now)
     if not looks_again:
         due = {key: ref for key, ref in due.items() if key not in known or known[key].ref != ref}
-    found = [bot.fixes.find(key, ref, known.get(key), bot.now) for key, ref in due.items()]
+    found = [run.fixes.find(key, ref, known.get(key), run.now) for key, ref in due.items()]
     fixes = tuple(fix for fix in found if fix)
     if not fixes:
         return context
-    bot.memory.stage(Changes(fixes=fixes))
-    return with_endings(context, thread, bot.memory, bot.place)
+    run.memory.stage(Changes(fixes=fixes))
+    return with_endings(context, thread, run.memory, run.place)
 
 
-def _with_own(p: CommentPlan, state: RunState, bot: RunContext) -> CommentPlan:
-    """The plan with our comment that stands. One that a person edited is not changed any more, and goes where it is
-    false."""
-    own, removed = _standing(p, p.text, state, bot)
+def _with_own(p: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
+    """The plan with our existing comment. One that a person edited is not changed, but a false one is withdrawn."""
+    own, removed = _standing(p, p.text, state, run)
     planned = replace(p, own=own, removed=removed)
     if p.is_false and own and not is_ours(own):
         return replace(planned, answer=Silent(TAKEN_BACK), text="")
     return planned
 
 
-def _standing(p: CommentPlan, text: str, state: RunState, bot: RunContext) -> tuple[OwnComment | None, bool]:
-    """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
+def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tuple[OwnComment | None, bool]:
+    """Our comment on the thread, and whether a person deleted it. Looks for it only if something is to be written."""
     key, before = p.thread.id, p.before
     own = state.updates.own.get(key)
     if own or not isinstance(key, int):
         return own, False
     if key in refreshed(state.requested):
-        return look_for(key, bot.forge, bot.own), False
+        return look_for(key, run.forge, run.own), False
     if before and before.state == "removed":
         return None, True
-    if bot.settings.mode != "comment" or not (text or (before and before.comment_id)):
+    if run.settings.mode != "comment" or not (text or (before and before.comment_id)):
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
-        return look_back(key, before.at, bot.forge, bot.own)
+        return look_back(key, before.at, run.forge, run.own)
     if key in state.updates.own:
         return None, False
-    own = look_for(key, bot.forge, bot.own)
+    own = look_for(key, run.forge, run.own)
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(said: AnswerRecord, bot: RunContext) -> bool:
-    """Whether the comment that was promised stood there, so that no other run will write it any more."""
-    return isinstance(said.id, int) and look_back(said.id, said.at, bot.forge, bot.own)[1]
+def _was_deleted(said: AnswerRecord, run: RunContext) -> bool:
+    """Whether the promised comment was posted and deleted, so that no other run is about to post it."""
+    return isinstance(said.id, int) and look_back(said.id, said.at, run.forge, run.own)[1]

@@ -1,4 +1,4 @@
-"""Posts, updates or withdraws the comment on an issue, and posts replies, each promised in memory before."""
+"""Posts, updates or withdraws the comment on an issue, and posts replies. Memory holds the promise of each before."""
 
 from __future__ import annotations
 
@@ -30,78 +30,76 @@ from bot.pipeline.requests import closed
 from bot.pipeline.run_context import RunContext
 
 
-def promise_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> tuple[Request, ...]:
-    """What memory keeps of these requests, written before any reply, so that no crash makes one twice or never."""
-    kept = []
-    for plan in plans:
-        stored = plan.stored
-        if plan.text and bot.settings.mode == "comment":
-            stored = replace(stored, trying_since=bot.now)
-        elif not plan.waits:
-            stored = replace(stored, state="done")
-        kept.append(stored)
-    return tuple(kept)
+def promise_replies(plans: Iterable[ReplyPlan], run: RunContext) -> tuple[Request, ...]:
+    """What memory keeps of these requests. It is stored before any reply, so that no crash repeats or loses one."""
+
+    def promised(plan: ReplyPlan) -> Request:
+        if plan.text and run.settings.mode == "comment":
+            return replace(plan.stored, trying_since=run.now)
+        return plan.stored if plan.waits else replace(plan.stored, state="done")
+
+    return tuple(map(promised, plans))
 
 
-def publish_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> list[CommentResult]:
-    """Carry the plans out once memory is written; what another run has taken up meanwhile is left to it.
+def publish_replies(plans: Iterable[ReplyPlan], run: RunContext) -> list[CommentResult]:
+    """Post the replies, once memory is pushed. Requests that another run has taken meanwhile are left to it.
 
-    What GitHub refuses ends in a reason, and is taken back in memory; after other failures a later run looks whether
-    the reply stands, and tries again where it does not.
+    If GitHub refuses a reply, the request is closed. After other failures a later run checks whether the reply stands,
+    and tries again if it does not.
     """
-    mine = [plan for plan in plans if plan.request.key not in bot.memory.taken_requests]
-    told = [_answered(plan, bot) for plan in mine]
-    refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
+    mine = [plan for plan in plans if plan.request.key not in run.memory.taken_requests]
+    results = [_reply(plan, run) for plan in mine]
+    refused = [plan for plan, result in zip(mine, results, strict=True) if result.is_refused]
     if refused:
-        gone = tuple(StandingComment(plan.request.thread.id, bot.now, plan.request.key) for plan in refused)
-        bot.memory.stage(
-            Changes(requests=tuple(closed(stored) for stored in promise_replies(refused, bot)), standing=gone)
-        )
-        bot.memory.commit("Take back replies that could not be written")
-    return told
+        requests = tuple(closed(stored) for stored in promise_replies(refused, run))
+        gone = tuple(StandingComment(plan.request.thread.id, run.now, plan.request.key) for plan in refused)
+        run.memory.stage(Changes(requests=requests, standing=gone))
+        run.memory.commit("Take back replies that could not be written")
+    return results
 
 
-def _answered(plan: ReplyPlan, bot: RunContext) -> CommentResult:
+def _reply(plan: ReplyPlan, run: RunContext) -> CommentResult:
     thread = plan.request.thread
-    told = CommentResult(thread.id, thread.title, "silent", plan.reason, plan.context, plan.text)
-    told = replace(told, is_owed=bool(plan.waits))
+    result = CommentResult(
+        thread.id, thread.title, "silent", plan.reason, plan.context, plan.text, is_owed=bool(plan.waits)
+    )
     if plan.fault:
-        return unsaid(told, plan.fault)
+        return unsaid(result, plan.fault)
     if plan.waits:
-        return told
-    if bot.settings.mode != "comment":
-        return replace(told, action="would say") if plan.text else told
+        return result
+    if run.settings.mode != "comment":
+        return replace(result, action="would say") if plan.text else result
     try:
         if plan.text:
-            told = replace(told, action="replied", comment=_write(plan, bot))
-    except (CannotComment, Gone) as error:
-        return replace(told, reason=str(error), is_refused=True)
+            result = replace(result, action="replied", comment=_write(plan, run))
+    except Gone as error:
+        return replace(result, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
-    react(plan.request, "rocket" if plan.good else "confused", bot)
-    return told
+        return unwritten(result, error)
+    react(plan.request, "rocket" if plan.good else "confused", run)
+    return result
 
 
-def _write(plan: ReplyPlan, bot: RunContext) -> OwnComment:
-    """The reply, written once: after a lost answer we look, and never write again."""
+def _write(plan: ReplyPlan, run: RunContext) -> OwnComment:
+    """Post the reply once. If GitHub's answer is lost, look for the reply instead of posting it again."""
     number = plan.request.thread.id
-    assert isinstance(number, int)  # threads from elsewhere have no comments in which somebody asks
+    assert isinstance(number, int)  # nobody comments on threads from elsewhere
     try:
-        return bot.forge.create_comment(number, plan.text)
+        return run.forge.create_comment(number, plan.text)
     except Unreachable:
-        for comment in bot.forge.comments(number):
-            if bot.own.replied(comment) == plan.request.key:
+        for comment in run.forge.comments(number):
+            if run.own.replied(comment) == plan.request.key:
                 return own_comment(comment)
         raise
 
 
 @dataclass(frozen=True, slots=True)
 class CommentResult:
-    """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, waits
-    (for a limit of GitHub's to be over), or failed.
+    """The result of a plan. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, waits
+    (for GitHub's limit to end), or failed.
 
-    ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
-    ``is_owed``: it was left to a later run, for ``reason``. ``nearest`` and ``renews``: as in `CommentPlan`.
+    ``is_refused``: GitHub does not accept the comment, now or later; ``gone``: because the issue no longer exists.
+    ``is_owed``: left to a later run, for ``reason``. ``nearest`` and ``renews`` are as in `CommentPlan`.
     """
 
     id: ThreadId
@@ -126,71 +124,75 @@ class CommentResult:
 def publish_comment(
     plan: CommentPlan, forge: Forge, own: OwnCommentRule, mode: str, words: Words | None = None
 ) -> CommentResult:
-    """Carry a plan out. What GitHub refuses ends in a reason or an error, never in a second attempt.
+    """Carry out a plan. If GitHub refuses, the result says why; there is no second attempt.
 
-    ``words`` are those of a comment that is taken back, None for the shipped ones.
+    ``words`` are used for a withdrawn comment, None for the shipped ones.
     """
-    told = CommentResult(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
-    told = replace(told, is_owed=bool(plan.waits), nearest=plan.nearest, renews=plan.renews)
+    result = CommentResult(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
+    result = replace(result, is_owed=bool(plan.waits), nearest=plan.nearest, renews=plan.renews)
     if plan.fault:
-        return unsaid(told, plan.fault)
+        return unsaid(result, plan.fault)
     if plan.passed or plan.waits:
-        return told
+        return result
     if mode != "comment":
-        kept = _kept(plan)
-        return replace(told, reason=kept or told.reason, action="would say" if plan.text and not kept else "silent")
+        left = _why_not_written(plan)
+        return replace(result, reason=left or result.reason, action="would say" if plan.text and not left else "silent")
     try:
-        return _say(plan, told, forge, own, words)
-    except CannotComment as error:
-        return replace(told, reason=str(error), is_refused=True)
+        return _say(plan, result, forge, own, words)
     except ForgeError as error:
-        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
+        return unwritten(result, error)
 
 
-def _kept(plan: CommentPlan) -> str:
-    """Why nothing would be written although there is something to say; "" where there is no such reason."""
+def _why_not_written(plan: CommentPlan) -> str:
     if plan.removed:
         return DELETED
     return _why_left(plan.own, plan.text, plan.must_match) if plan.own and plan.text else ""
 
 
-def unsaid(told: CommentResult, error: ForgeError) -> CommentResult:
-    """What could not be said: after a limit it waits for a later run, all else failed."""
+def unsaid(result: CommentResult, error: ForgeError) -> CommentResult:
+    """The result after an error: it waits for the end of a limit, or it failed."""
     action = "waits" if isinstance(error, RateLimited) else "failed"
-    return replace(told, action=action, reason=str(error), error=error)
+    return replace(result, action=action, reason=str(error), error=error)
+
+
+def unwritten(result: CommentResult, error: ForgeError) -> CommentResult:
+    """The result after an error while writing, which may be GitHub's refusal."""
+    if isinstance(error, CannotComment):
+        return replace(result, reason=str(error), is_refused=True)
+    return replace(unsaid(result, error), is_refused=isinstance(error, Invalid))
 
 
 def _say(
-    plan: CommentPlan, told: CommentResult, forge: Forge, own: OwnCommentRule, words: Words | None
+    plan: CommentPlan, result: CommentResult, forge: Forge, own: OwnCommentRule, words: Words | None
 ) -> CommentResult:
     number = plan.thread.id
     if not isinstance(number, int):
-        return replace(told, reason="threads from elsewhere have no comments")
+        return replace(result, reason="threads from elsewhere have no comments")
     if plan.own and plan.text:
-        return update(told, plan.own, forge, must_match=plan.must_match)
+        return update(result, plan.own, forge, must_match=plan.must_match)
     if plan.own:
-        return withdraw(told, plan.own, forge, words, is_false=plan.is_false)
+        return withdraw(result, plan.own, forge, words, is_false=plan.is_false)
     if plan.removed:
-        return replace(told, reason=DELETED)
-    return _create(told, number, forge, own) if plan.is_new else told
+        return replace(result, reason=DELETED)
+    return _create(result, number, forge, own) if plan.is_new else result
 
 
-def _create(told: CommentResult, number: int, forge: Forge, own: OwnCommentRule) -> CommentResult:
+def _create(result: CommentResult, number: int, forge: Forge, own: OwnCommentRule) -> CommentResult:
     try:
-        return replace(told, action="created", comment=forge.create_comment(number, told.text))
+        return replace(result, action="created", comment=forge.create_comment(number, result.text))
     except Gone as error:
         if error.certain:
-            return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
-        return replace(told, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
+            return replace(result, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
+        return replace(result, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
     except Unreachable:
         standing = look_for(number, forge, own)
         if standing is None:
             raise
-        return replace(told, action="created", comment=standing)
+        return replace(result, action="created", comment=standing)
 
 
 def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:
-    """Why our comment stays as it is although this is to be said; "" where it is to be changed."""
+    """Why our comment is not changed to ``text``; "" if it has to be."""
     wanted, standing = read_seal(text), read_seal(mine.text)
     if standing is None or not standing.untouched:
         return EDITED
@@ -198,49 +200,44 @@ def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:
     return "it says that already" if is_said else ""
 
 
-def update(told: CommentResult, mine: OwnComment, forge: Forge, *, must_match: bool = False) -> CommentResult:
-    """Have our comment say ``told.text``, unless a person edited it or it says so already, in the same words where
-    these ``must_match``."""
-    if left := _why_left(mine, told.text, must_match):
-        return replace(told, action="unchanged", reason=left, comment=mine)
+def update(result: CommentResult, mine: OwnComment, forge: Forge, *, must_match: bool = False) -> CommentResult:
+    """Change our comment to ``result.text``, unless a person edited it or it says the same already.
+
+    The same facts count as the same, unless the words ``must_match``.
+    """
+    if left := _why_left(mine, result.text, must_match):
+        return replace(result, action="unchanged", reason=left, comment=mine)
     standing = read_seal(mine.text)
     try:
-        changed = forge.update_comment(mine.id, told.text)
+        result = replace(result, action="updated", comment=forge.update_comment(mine.id, result.text))
     except Gone:
-        return replace(told, reason=DELETED)
-    if standing and standing.content == NOTHING:
-        return _folded(replace(told, action="updated", comment=changed), mine, forge, folded=False)
-    return replace(told, action="updated", comment=changed)
+        return replace(result, reason=DELETED)
+    return _fold(result, mine, forge, folded=False) if standing and standing.content == NOTHING else result
 
 
 def withdraw(
-    told: CommentResult, mine: OwnComment, forge: Forge, words: Words | None, *, is_false: bool = False
+    result: CommentResult, mine: OwnComment, forge: Forge, words: Words | None, *, is_false: bool = False
 ) -> CommentResult:
-    """Shrink the comment to one line and fold it; what a person edited stays, unless it ``is_false``."""
-    standing = read_seal(mine.text)
-    if standing and standing.untouched and standing.content == NOTHING:
-        return told
+    """Shrink our comment to one line and fold it. One that a person edited stays, unless it ``is_false``."""
+    if (standing := read_seal(mine.text)) and standing.untouched and standing.content == NOTHING:
+        return result
     if not is_ours(mine) and not is_false:
-        return replace(told, reason=EDITED) if told.renews else told
-    text = withdrawn(_first_line(mine.text), words, off=told.reason == SWITCHED_OFF)
+        return replace(result, reason=EDITED) if result.renews else result
+    first_line = mine.text.lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()
+    text = withdrawn(first_line, words, off=result.reason == SWITCHED_OFF)
     try:
         changed = forge.update_comment(mine.id, seal(text, NOTHING))
     except Gone:
-        return told
-    return _folded(replace(told, action="withdrawn", comment=changed), mine, forge, folded=True)
+        return result
+    return _fold(replace(result, action="withdrawn", comment=changed), mine, forge, folded=True)
 
 
-def _folded(told: CommentResult, mine: OwnComment, forge: Forge, *, folded: bool) -> CommentResult:
-    """The comment folded as outdated, or unfolded; when that cannot be had, what it says is right all the same."""
-    node_id = (told.comment.node_id if told.comment else "") or mine.node_id
+def _fold(result: CommentResult, mine: OwnComment, forge: Forge, *, folded: bool) -> CommentResult:
+    """Fold the comment as outdated, or unfold it. If that fails, its text is right all the same."""
+    node_id = (result.comment.node_id if result.comment else "") or mine.node_id
     try:
         if node_id:
             forge.fold(node_id, folded=folded)
     except ForgeError:
-        return replace(told, reason=f"{told.reason} (it could not be {'folded' if folded else 'unfolded'})")
-    return told
-
-
-def _first_line(text: str) -> str:
-    """The marker of a comment of ours."""
-    return text.lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()
+        return replace(result, reason=f"{result.reason} (it could not be {'folded' if folded else 'unfolded'})")
+    return result

@@ -1,4 +1,4 @@
-"""Reads the whole history again, in one run or several, and asks GitHub about issues that it did not meet."""
+"""Reads the whole history again, in one run or several, then asks GitHub about issues that it did not meet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 
 from bot.domain.changes import LARGEST, Changes, HistoryProgress
-from bot.domain.thread import Kind, Record, Thread, Tombstone
+from bot.domain.thread import Record, Thread, Tombstone
 from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_some
@@ -21,17 +21,17 @@ from bot.pipeline.run_context import RunContext
 from bot.sources.pages import fresh_pages
 
 ASKED = 300
-"""Threads that one run asks about; those that are left are for the next ones."""
+"""Threads that one run asks about. Later runs ask about the others."""
 
 TOLD_EVERY = 50
 
 
 @dataclass(slots=True)
 class MissingThreads:
-    """What came of asking about ``missing`` threads: what is to be remembered, and the numbers that are done with.
+    """The result of asking about ``missing`` threads: ``records`` to remember, and the numbers ``done``.
 
-    ``unseen`` are those that only cannot be seen, and that a comment of ours shows. ``stopped``: why no more could be
-    asked about, None where that is all that one run asks.
+    ``unseen`` are hidden threads that one of our comments shows. ``stopped``: why asking ended early, None if it did
+    not.
     """
 
     missing: int
@@ -49,153 +49,152 @@ class MissingThreads:
         return self.missing - len(self.done)
 
 
-def record_missing(bot: RunContext, whole: HistoryProgress) -> MissingThreads:
-    """Ask GitHub about the issues in memory that a whole reading did not meet, and stage what it says.
+def record_missing(run: RunContext, whole: HistoryProgress) -> MissingThreads:
+    """Ask GitHub about the issues in memory that a complete reading did not meet, and stage the answers.
 
-    That a list lacks an issue is no proof: it may have moved on its pages while they were read, its author be held for
-    a spammer, the list be empty for a moment. What is gone for certain becomes a tombstone, what is there is remembered
-    as it is now, and what only cannot be seen stays; where a comment shows it, it is told of no more until it can be.
-    The reading keeps in mind what was asked about. Raises IssuesOff.
+    An issue missing from a list may still exist: it may have moved between pages during the reading, its author may be
+    held for a spammer, or the list was empty for a moment. An issue that is certainly gone becomes a tombstone, an
+    existing one is remembered as it is now. A hidden one stays, but no comment shows it until it is visible again. The
+    reading keeps the numbers asked about. Raises IssuesOff.
     """
-    missing = _missing(bot, whole)
+    missing = _missing(run, whole)
     asked = MissingThreads(len(missing))
     if missing:
-        _ask(missing, asked, bot)
+        _ask(missing, asked, run)
         reading = replace(whole, seen=frozenset(asked.done))
-        bot.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
-        found = f"Not met by the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
-        bot.note(f"{found}; not asked about yet: {asked.left:,}.")
+        run.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
+        found = f"Missing from the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
+        run.note(f"{found}; not asked about yet: {asked.left:,}.")
     return asked
 
 
-def _missing(bot: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
-    """The numbers that the reading did not meet, and their revisions. What changed since it began is not looked for:
-    another run read that."""
+def _missing(run: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
+    """The numbers that the reading did not meet, with their revisions; not those changed since it began, which another
+    run has read."""
     return {
         record.id: record.revised_at
-        for record in bot.memory.state.every_record()
+        for record in run.memory.state.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
-        and record.kind is Kind.ISSUE
+        and record.kind.traits.is_suggested
         and record.id not in whole.seen
         and record.id < LARGEST
         and record.revised_at < whole.began
     }
 
 
-def _ask(missing: Mapping[int, datetime], asked: MissingThreads, bot: RunContext) -> None:
+def _ask(missing: Mapping[int, datetime], asked: MissingThreads, run: RunContext) -> None:
     total = min(ASKED, len(missing))
     for number, revised_at in islice(missing.items(), ASKED):
         if len(asked.done) % TOLD_EVERY == 0:
-            bot.clock.tell(f"{len(asked.done):,} of {total:,} threads asked about that the reading did not meet")
+            run.clock.tell(f"{len(asked.done):,} of {total:,} missing threads asked about")
         try:
-            keep_some(bot.forge)
-            asked.records.append(read_thread(bot.forge, bot.own, number)[0])
+            keep_some(run.forge)
+            asked.records.append(read_thread(run.forge, run.own, number)[0])
         except IssuesOff:
             raise
         except Gone as error:
-            if error.certain:  # what is held of it bears GitHub's time, which may be ahead of the runner's
-                asked.records.append(tombstone(number, error, max(bot.now, revised_at)))
-            elif bot.memory.state.is_shown(number):
-                asked.unseen.append(Tombstone(number, bot.now, "unseen"))
+            if error.certain:  # its record has GitHub's time, which may be ahead of the runner's clock
+                asked.records.append(tombstone(number, error, max(run.now, revised_at)))
+            elif run.memory.state.is_shown(number):
+                asked.unseen.append(Tombstone(number, run.now, "unseen"))
         except ForgeError as error:
-            if isinstance(error, RateLimited) or bot.forge.troubles:
+            if isinstance(error, RateLimited) or run.forge.troubles:
                 asked.stopped = error
                 return
         asked.done.add(number)
 
 
 EVENT_READING = 60.0
-"""How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
+"""How long an event's run, after its answers, continues an unfinished rebuild."""
 
 
-def rebuild(bot: RunContext, limit: float | None = None) -> Backtest | None:
-    """Read the whole history again, or go on with a reading that is not at its end; then learn from it, and make the
-    index anew, which takes the place of the old one in one write.
+def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
+    """Read the whole history again, or continue an unfinished reading; then learn from it and rebuild the index, which
+    replaces the old one in one write.
 
-    Returns what it would have said; None where this run learned already, and when ``limit`` seconds or a limit of
-    GitHub's were over before the end, and a later run goes on. Without a ``limit`` an outage is raised, as somebody
-    waits for what comes of it.
+    Returns a backtest; None if this run has learned already, or if ``limit`` seconds or a limit of GitHub's ended it
+    early, and a later run continues. Without a ``limit`` an outage is raised, as somebody waits for the result.
     """
-    started = bot.clock.seconds()
-    read = _read_on(bot, bot.memory.open().state.manifest.reading or HistoryProgress(bot.now), limit)
-    return _finish(bot, started) if read.complete else None
+    started = run.clock.seconds()
+    read = _read_on(run, run.memory.open().state.manifest.reading or HistoryProgress(run.now), limit)
+    return _finish(run, started) if read.complete else None
 
 
-def go_on(bot: RunContext, *, calm: bool) -> None:
-    """Read on for a while where a rebuild is not at its end, unless GitHub has had enough of this run. ``calm``: nobody
-    waits for it, so that it may take the last steps too."""
-    reading = None if bot.forge.troubles else bot.memory.state.manifest.reading
+def go_on(run: RunContext, *, calm: bool) -> None:
+    """Continue an unfinished rebuild for a while, unless GitHub limits this run. ``calm``: nobody waits for it, so it
+    may take the last steps too."""
+    reading = None if run.forge.troubles else run.memory.state.manifest.reading
     if reading and calm:
-        rebuild(bot, FIRST_SECONDS)
+        rebuild(run, FIRST_SECONDS)
     elif reading:
-        _read_on(bot, reading, EVENT_READING)
+        _read_on(run, reading, EVENT_READING)
 
 
-def _read_on(bot: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
-    """The next part of a reading. A fault that does not pass by itself is raised."""
+def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
+    """Read the next part. Raises a fault that does not pass by itself."""
     if reading.upto:
-        bot.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
-    pace = Deadline(bot.clock, bot.now, limit, within=bot.within)
-    read = backfill(bot.memory, bot.history, pace, reading.upto, partial(unread_requests, bot=bot), reading)
+        run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
+    pace = Deadline(run.clock, run.now, limit, within=run.within)
+    read = backfill(run.memory, run.history, pace, reading.upto, partial(unread_requests, run=run), reading)
     if read.seen or read.complete:
-        changed = f"{read.changed:,} would change" if bot.is_dry else f"{read.changed:,} records changed"
-        bot.note(f"{len(read.seen):,} threads were read, {changed}.")
+        changed = f"{read.changed:,} would change" if run.is_dry else f"{read.changed:,} records changed"
+        run.note(f"{len(read.seen):,} threads were read, {changed}.")
     if read.stopped:
-        bot.forge.apply_limit(read.stopped)
+        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, Unreachable) and limit is None:
-        raise Unreachable(_outage(bot, read, read.stopped)) from read.stopped
+        raise Unreachable(_outage(run, read, read.stopped)) from read.stopped
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
         raise read.stopped
     if not read.complete:
-        _break_off(bot, read.stopped, read.why, found=bool(read.seen))
+        _break_off(run, read.stopped, read.why, found=bool(read.seen))
     return read
 
 
-def _outage(bot: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
+def _outage(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
     how_far = " to its end" if read.seen else ""
-    kept = " What was read is kept." if read.seen and not bot.is_dry else ""
-    goes_on = "" if bot.is_dry else "; the schedule goes on too"
+    kept = " What was read is kept." if read.seen and not run.is_dry else ""
+    goes_on = "" if run.is_dry else "; the schedule goes on too"
     return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."
 
 
-def _break_off(bot: RunContext, stopped: ForgeError | None, why: str, *, found: bool = True) -> None:
-    """Say that it is not at its end, ``why``, and what comes of that. ``found``: something was read. A limit is met as
-    what ends the run, and not told twice."""
+def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: bool = True) -> None:
+    """Report that the rebuild is unfinished, ``why``, and what happens next. ``found``: something was read. A limit is
+    reported as a fault, so the note does not repeat it."""
     if isinstance(stopped, RateLimited):
-        bot.report_fault(stopped)
+        run.report_fault(stopped)
     because = "" if isinstance(stopped, RateLimited) else f" ({why})"
-    if bot.is_dry:
+    if run.is_dry:
         outlook = "Nothing is kept; a dry run starts over."
     else:
         outlook = "What was read is kept, and the next runs go on." if found else "The next runs go on."
-    bot.note(f"The rebuild is not at its end{because}. {outlook}")
+    run.note(f"The rebuild is not finished{because}. {outlook}")
 
 
-def _finish(bot: RunContext, started: float) -> Backtest | None:
-    """What comes after the last page of history. None where there is more to ask GitHub about than one run does, and
-    where this run learned already and has not read much more since."""
-    memory = bot.memory
+def _finish(run: RunContext, started: float) -> Backtest | None:
+    """Finish a rebuild after the last page of history. None if more is missing than one run asks about, or if this run
+    has learned already and read little since."""
+    memory = run.memory
     whole = memory.state.manifest.reading
-    asked = record_missing(bot, whole) if whole else None
+    asked = record_missing(run, whole) if whole else None
     if asked and asked.left:
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
-        _break_off(bot, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
+        _break_off(run, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
         return None
-    memory.stage(fresh_pages(bot.pages, memory.state, {}, bot.now, bot.note))
+    memory.stage(fresh_pages(run.pages, memory.state, {}, run.now, run.note))
     knows = memory.has_learned and not is_due(memory, calm=True)
-    backtest = None if knows else learn_from_memory(bot, SECONDS)
+    backtest = None if knows else learn_from_memory(run, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None))
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
-    if not bot.is_dry:
+    if not run.is_dry:
         memory.settle_notes()
-    _tell_end(bot, bot.clock.seconds() - started)
+    _tell_end(run, run.clock.seconds() - started)
     return backtest
 
 
-def _tell_end(bot: RunContext, seconds: float) -> None:
-    what = "The dry run of the rebuild" if bot.is_dry else "The rebuild"
+def _tell_end(run: RunContext, seconds: float) -> None:
+    what = "The dry run of the rebuild" if run.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
-    are = "would be" if bot.is_dry else "are"
-    count = bot.memory.state.manifest.threads
-    bot.note(f"{what} is complete after {took}: {count:,} issues, pull requests and pages {are} in memory.")
+    are = "would be" if run.is_dry else "are"
+    count = run.memory.state.manifest.threads
+    run.note(f"{what} is complete after {took}: {count:,} issues, pull requests and pages {are} in memory.")

@@ -1,4 +1,4 @@
-"""Comments that stand are kept true: worked out again in the run that learns that a thread which they show changed."""
+"""Keeps comments true: each is worked out again in the run that learns that a thread in it changed."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from bot.comment.marker import fingerprint
 from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
 from bot.domain.thread import Record, Thread
-from bot.github.errors import CannotComment, ForgeError, Gone, Invalid
+from bot.github.errors import ForgeError, Gone
 from bot.github.events import CALM, Event
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment, own_comment
 from bot.pipeline.outbox import DELETED, EDITED, NOTHING, CommentPlan, is_ours, promise, standing_comment
 from bot.pipeline.plan import plan_again
-from bot.pipeline.publish import CommentResult, unsaid, update, withdraw
+from bot.pipeline.publish import CommentResult, unwritten, update, withdraw
 from bot.pipeline.replies import LOOKED, ReplyPlan, looked_up
 from bot.pipeline.requests import request_of
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
 
 MAX_RELEASES = 4
-"""Fixes whose release one run looks for again, the longest not looked for first."""
+"""Fixes whose release one run looks for again, the one not looked for the longest first."""
 
 MAX_RENEWALS = 10
-"""Comments that one run works out again; the next runs take the others."""
+"""Comments that one run works out again. Later runs take the others."""
 
 
 @dataclass(slots=True)
 class Renewals:
-    """What one run does about what is owed to comments that stand: ``plans`` and ``replies`` that are to be carried
-    out, and what a look ``settled``, as it was ``owed`` to a comment that says what is so, or is gone."""
+    """The renewals of one run: what is ``owed`` for each comment, the ``plans`` and ``replies`` to carry out, and the
+    renewals ``settled`` without a change, because the comment is still true or gone."""
 
     owed: dict[CommentKey, list[Renewal]] = field(default_factory=dict)
     plans: list[CommentPlan] = field(default_factory=list)
@@ -41,102 +41,100 @@ class Renewals:
         self.settled += self.owed.get(comment_key, [])
 
 
-def plan_renewals(planned: Iterable[CommentPlan], state: RunState, bot: RunContext) -> Renewals:
-    """What stands and has to be worked out again, oldest change first, beside what is ``planned`` anyway."""
+def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunContext) -> Renewals:
+    """Work out again the comments that are owed a renewal, oldest change first, besides those ``planned`` anyway."""
     found = Renewals()
-    for one in (
-        bot.memory.state.manifest.owed if bot.settings.mode == "comment" and not (bot.muted or state.limit) else ()
-    ):
+    may_write = run.settings.mode == "comment" and not (run.muted or state.limit)
+    for one in run.memory.state.manifest.owed if may_write else ():
         found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
     if comment_keys:
-        bot.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
+        run.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
-        _work_out(comment_key, found, state, bot)
+        _work_out(comment_key, found, state, run)
     for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
         found.settle(comment_key)
     return found
 
 
-def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, bot: RunContext) -> None:
+def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, run: RunContext) -> None:
     key, reply = comment_key
-    thread, linked = bot.memory.records([key]).get(key), bot.memory.state.thread_comments([key]).get(key)
+    thread, linked = run.memory.records([key]).get(key), run.memory.state.thread_comments([key]).get(key)
     stood = next((one for one in linked.comments if one.reply == reply), None) if linked else None
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(one.about for one in found.owed[comment_key])
-        plan = plan_again(thread, changed, state, bot)
+        plan = plan_again(thread, changed, state, run)
         found.plans += [plan] if plan else []
         if plan is None:
             found.settle(comment_key)
         return
-    stored = next((one for one in bot.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
-    if (stood and is_at_it(stood.trying_since, bot.now)) or (stored and is_being_replied(stored, thread, bot)):
+    stored = next((one for one in run.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
+    if (stood and is_at_it(stood.trying_since, run.now)) or (stored and is_being_replied(stored, thread, run)):
         return
-    again = reply_again(thread, stored, stood, bot) if stood and stored and isinstance(thread, Thread) else None
+    again = reply_again(thread, stored, stood, run) if stood and stored and isinstance(thread, Thread) else None
     found.replies += [again] if again else []
     if again is None:
         found.settle(comment_key)
 
 
-def promise_renewals(found: Renewals, bot: RunContext) -> list[StandingComment]:
-    """What memory keeps of the replies to be renewed, before they are."""
-    return [replace(again.stood, at=bot.now, trying_since=bot.now) for again in found.replies]
+def promise_renewals(found: Renewals, run: RunContext) -> list[StandingComment]:
+    """What memory keeps of the replies to renew, stored before they are renewed."""
+    return [replace(again.stood, at=run.now, trying_since=run.now) for again in found.replies]
 
 
 def publish_renewals(
-    found: Renewals, plans: Sequence[CommentPlan], told: Sequence[CommentResult], bot: RunContext
+    found: Renewals, plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext
 ) -> list[CommentResult]:
-    """Renew the replies, and keep what came of it all; ``told`` is what came of ``plans``, those planned anyway among
-    them. What failed is owed still."""
-    mine = [again for again in found.replies if again.stood.comment_key not in bot.memory.taken_comments]
-    replied = [renew_reply(again, bot) for again in mine]
-    done, said, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
-    for plan, spoken in zip(plans, told, strict=True):
-        if plan.thread.id in {comment_key[0] for comment_key in found.owed if not comment_key[1]} and _is_done(spoken):
+    """Renew the replies, and store what became of all renewals; ``results`` belong to ``plans``, which include those
+    planned anyway. A failed renewal is still owed."""
+    mine = [again for again in found.replies if again.stood.comment_key not in run.memory.taken_comments]
+    replied = [renew_reply(again, run) for again in mine]
+    done, answers, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
+    for plan, result in zip(plans, results, strict=True):
+        if (plan.thread.id, 0) in found.owed and _is_done(result):
             done += found.owed[plan.thread.id, 0]
-            said += _kept(plan, spoken, bot)
-            standing += [one for one in [standing_comment(plan, bot.now, is_written=True)] if one]
-    for again, spoken in zip(mine, replied, strict=True):
-        if _is_done(spoken):
+            answers += _answer_after(plan, result, run)
+            standing += filter(None, [standing_comment(plan, run.now, is_written=True)])
+    for again, result in zip(mine, replied, strict=True):
+        if _is_done(result):
             done += found.owed[again.stood.comment_key]
-            standing.append(stands(again, spoken, bot))
+            standing.append(stands(again, result, run))
     if done:
-        bot.memory.stage(Changes(answers=tuple(said), standing=tuple(standing), renewed=tuple(done)))
-        bot.memory.commit("Keep which comments were brought up to date")
+        run.memory.stage(Changes(answers=tuple(answers), standing=tuple(standing), renewed=tuple(done)))
+        run.memory.commit("Keep which comments were brought up to date")
     return replied
 
 
-def _is_done(spoken: CommentResult) -> bool:
-    return spoken.is_refused or not (spoken.error or spoken.is_owed)
+def _is_done(result: CommentResult) -> bool:
+    return result.is_refused or not (result.error or result.is_owed)
 
 
-def _kept(plan: CommentPlan, spoken: CommentResult, bot: RunContext) -> list[AnswerRecord]:
-    """What was said, once it is known to stand."""
-    said = promise(plan, bot.now, bot.settings.mode)
-    if said.state != "pending" or spoken.is_refused:
+def _answer_after(plan: CommentPlan, result: CommentResult, run: RunContext) -> list[AnswerRecord]:
+    answer = promise(plan, run.now, run.settings.mode)
+    if answer.state != "pending" or result.is_refused:
         return []
-    state = "removed" if spoken.reason == DELETED else "said" if plan.text else "withdrawn"
-    comment_id = spoken.comment.id if spoken.comment else said.comment_id
-    return [replace(said, state=state, comment_id=comment_id, trying_since=None)]
+    state = "removed" if result.reason == DELETED else "said" if plan.text else "withdrawn"
+    comment_id = result.comment.id if result.comment else answer.comment_id
+    return [replace(answer, state=state, comment_id=comment_id, trying_since=None)]
 
 
-def look_for_releases(event: Event, bot: RunContext) -> None:
-    """Look again for the releases of fixes that comments show without one: every day, and as one was published."""
-    if bot.settings.mode != "comment" or bot.muted or (event.name not in CALM and event.name != "release"):
+def look_for_releases(event: Event, run: RunContext) -> None:
+    """Look again for the releases of fixes shown without one: every day, and when a release is published."""
+    if run.settings.mode != "comment" or run.muted or (event.name not in CALM and event.name != "release"):
         return
-    known = {fix.id: fix for fix in bot.memory.state.every_fix() if fix.commit and not fix.release}
-    due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, bot.now)
-    shown = [known[key] for key, linked in bot.memory.state.thread_comments(due).items() if linked.shown_in]
+    known = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}
+    due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, run.now)
+    shown = [known[key] for key, linked in run.memory.state.thread_comments(due).items() if linked.shown_in]
     oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
-    found = [bot.fixes.find(fix.id, fix.ref, fix, bot.now) for fix in oldest]
-    bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
+    found = [run.fixes.find(fix.id, fix.ref, fix, run.now) for fix in oldest]
+    run.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
 
 
 @dataclass(frozen=True, slots=True)
 class RenewedReply:
-    """A reply as it is to stand. ``text``: empty where it is taken back; ``stood``: what memory knows of it, that
-    ``is_false`` where it quotes what was taken back."""
+    """A reply worked out again. ``text`` is empty for a withdrawal; ``stood`` is what memory knows of the old reply;
+    ``is_false`` says that the old one quotes something that its author took back."""
 
     thread: Thread
     stored: Request
@@ -150,82 +148,80 @@ class RenewedReply:
         return fingerprint(self.context) if self.text else NOTHING
 
 
-def is_being_replied(stored: Request, thread: Record | None, bot: RunContext) -> bool:
-    """Whether another run may be writing the reply at this moment, as it was promised just now and does not stand."""
-    if stored.state != "pending" or not is_at_it(stored.trying_since, bot.now) or not isinstance(thread, Thread):
+def is_being_replied(stored: Request, thread: Record | None, run: RunContext) -> bool:
+    """Whether another run may be writing the reply now: it was promised a moment ago and is not there yet."""
+    if stored.state != "pending" or not is_at_it(stored.trying_since, run.now) or not isinstance(thread, Thread):
         return False
     try:
-        return _standing(stored, thread, bot) is None
+        return _standing(stored, thread, run) is None
     except ForgeError:
         return True
 
 
-def reply_again(thread: Thread, stored: Request, stood: StandingComment, bot: RunContext) -> RenewedReply | None:
-    """The reply to a request worked out again; None where it stays as it is. What did not come of a look into memory
-    stays as long as the request does; no thread is told of that was not before."""
-    again = RenewedReply(thread, stored, stood, has_false_quotes(stood, bot.memory.records(stood.shows)))
-    request = request_of(thread, stored.comment_id, bot)
+def reply_again(thread: Thread, stored: Request, stood: StandingComment, run: RunContext) -> RenewedReply | None:
+    """Work out the reply to a request again; None if it stays as it is. It shows no thread that it did not show before.
+
+    A reply that needs no search of memory stays as long as the request does.
+    """
+    again = RenewedReply(thread, stored, stood, has_false_quotes(stood, run.memory.records(stood.shows)))
+    request = request_of(thread, stored.comment_id, run)
     if request and stored.name not in LOOKED:
         return None
     if request and request.name == stored.name:
-        plan = looked_up(request, bot, frozenset(stood.shows))
+        plan = looked_up(request, run, frozenset(stood.shows))
         again = replace(again, context=plan.context, text=plan.text)
     return None if again.content == stood.content and not again.is_false else again
 
 
-def renew_reply(again: RenewedReply, bot: RunContext) -> CommentResult:
-    """Have the reply stand as it is to; one that a person edited is left alone, unless it is false."""
-    thread, forge = again.thread, bot.forge
-    told = CommentResult(
-        thread.id, thread.title, "silent", "the reply shows an issue that changed", again.context, again.text
-    )
-    told = replace(told, renews=True)
+def renew_reply(again: RenewedReply, run: RunContext) -> CommentResult:
+    """Update or withdraw the reply. One that a person edited is left alone, unless it is false."""
+    thread, forge = again.thread, run.forge
+    why = "the reply shows an issue that changed"
+    result = CommentResult(thread.id, thread.title, "silent", why, again.context, again.text, renews=True)
     try:
-        mine = _standing(again.stored, thread, bot)
+        mine = _standing(again.stored, thread, run)
         if mine is None:
-            return replace(told, reason=DELETED)
+            return replace(result, reason=DELETED)
         if again.text and not (again.is_false and not is_ours(mine)):
-            return update(told, mine, forge, must_match=again.is_false)
-        return withdraw(told, mine, forge, bot.renderer.words, is_false=again.is_false)
-    except CannotComment as error:
-        return replace(told, reason=str(error), is_refused=True)
+            return update(result, mine, forge, must_match=again.is_false)
+        return withdraw(result, mine, forge, run.renderer.words, is_false=again.is_false)
     except ForgeError as error:
-        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
+        return unwritten(result, error)
 
 
-def stands(again: RenewedReply, told: CommentResult, bot: RunContext) -> StandingComment:
-    """What is to be known of the reply after that."""
+def stands(again: RenewedReply, result: CommentResult, run: RunContext) -> StandingComment:
+    """What memory keeps of the reply after its renewal."""
     stood = again.stood
-    if told.reason == EDITED:
-        return replace(stood, at=bot.now)
-    if not again.text or told.reason == DELETED or told.action == "withdrawn":
-        return StandingComment(stood.id, bot.now, stood.reply)
-    return _shows(StandingComment(stood.id, bot.now, stood.reply, again.content), again.thread, again.context, bot)
+    if result.reason == EDITED:
+        return replace(stood, at=run.now)
+    if not again.text or result.reason == DELETED or result.action == "withdrawn":
+        return StandingComment(stood.id, run.now, stood.reply)
+    return _shows(StandingComment(stood.id, run.now, stood.reply, again.content), again.thread, again.context, run)
 
 
-def promised_reply(plan: ReplyPlan, bot: RunContext) -> StandingComment | None:
-    """What is to be known of a new reply; None where none is to be written."""
+def promised_reply(plan: ReplyPlan, run: RunContext) -> StandingComment | None:
+    """What memory keeps of a new reply; None if there is none."""
     request = plan.request
-    if not plan.text or plan.waits or bot.settings.mode != "comment":
+    if not plan.text or plan.waits or run.settings.mode != "comment":
         return None
-    new = StandingComment(request.thread.id, bot.now, request.key, fingerprint(plan.context))
-    return _shows(new, request.thread, plan.context, bot)
+    new = StandingComment(request.thread.id, run.now, request.key, fingerprint(plan.context))
+    return _shows(new, request.thread, plan.context, run)
 
 
-def _shows(new: StandingComment, thread: Thread, context: Context, bot: RunContext) -> StandingComment:
-    """A reply shows its own thread too: it quotes what was asked there."""
+def _shows(new: StandingComment, thread: Thread, context: Context, run: RunContext) -> StandingComment:
+    """Fill in what the reply shows: its own thread too, as it quotes the request."""
     shows = shown_in(context)
     asked = [comment.text for comment in thread.comments if comment.id == new.reply] or [thread.title, thread.body]
-    quotes = {*map(mark, asked), *quoted_in(context, bot.memory.records(shows))}
+    quotes = {*map(mark, asked), *quoted_in(context, run.memory.records(shows))}
     return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
 
 
-def _standing(stored: Request, thread: Thread, bot: RunContext) -> OwnComment | None:
+def _standing(stored: Request, thread: Thread, run: RunContext) -> OwnComment | None:
     try:
         if stored.reply_id:
-            found = [bot.forge.comment(stored.reply_id)]
+            found = [run.forge.comment(stored.reply_id)]
         else:
-            found = bot.forge.comments(thread.id) if isinstance(thread.id, int) else []
+            found = run.forge.comments(thread.id) if isinstance(thread.id, int) else []
     except Gone:
         return None
-    return next((own_comment(each) for each in found if bot.own.replied(each) == stored.comment_id), None)
+    return next((own_comment(each) for each in found if run.own.replied(each) == stored.comment_id), None)

@@ -1,4 +1,4 @@
-"""What each request gets: whether it is allowed, what memory has to say, and the reply as text."""
+"""Works out the reply to each request: whether it is allowed, what memory knows, and the text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bot.reading.requests import NAMES, Command, recall_question
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
-"""Replies that one run writes at most; the next run takes the others."""
+"""Most replies that one run writes. The next run takes the others."""
 
 HOUR = timedelta(hours=1)
 WRITERS = frozenset({"admin", "maintain", "write"})
-"""Permissions that come with the right to write: https://docs.github.com/rest/collaborators/collaborators"""
+"""Permissions that include write access: https://docs.github.com/rest/collaborators/collaborators"""
 
 DONE = {
     "search": "asked to search",
@@ -41,23 +41,23 @@ DONE = {
     "refresh": "asked for a new answer",
     FORGET: "the issue was forgotten",
 }
-"""What was asked for, in the words of the job summary."""
+"""What was asked for, as the job summary says it."""
 
 FEW = 3
-"""Commands of an account that change something on issues and get a reply, in an hour; others get a reaction only."""
+"""Commands per account and hour that change something and get a reply; further ones get a reaction only."""
 
 SPENT = "the account's questions of this hour are used up"
 
 LOOKED = frozenset({"search", "context", "recall"})
-"""Requests for which memory is looked through."""
+"""Requests that search memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlan:
-    """What is to be replied. ``name`` is what memory keeps of the request, ``text`` the reply, empty for none.
+    """The planned reply. ``name`` is the request as memory keeps it; ``text`` is empty if there is no reply.
 
-    ``good``: what was asked for is done; ``why`` it is not, where there is more to say than what was asked for.
-    ``waits``: why a later run has to look at it.
+    ``good``: the request is carried out; ``why`` is a reason for the job summary, "" for the usual one. ``waits``: why
+    it is left to a later run.
     """
 
     request: ParsedRequest
@@ -71,12 +71,12 @@ class ReplyPlan:
 
     @property
     def reason(self) -> str:
-        """What happened, for the people who watch the run."""
+        """What happened, for the job summary."""
         return self.waits or self.why or DONE.get(self.name, self.name)
 
     @property
     def stored(self) -> Request:
-        """What memory keeps of the request, before anything was done."""
+        """The request as memory keeps it before anything is done."""
         request = self.request
         about = request.command.about if request.command and self.name == "wrong" else ()
         return Request(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
@@ -84,17 +84,17 @@ class ReplyPlan:
 
 @dataclass(frozen=True, slots=True)
 class LastHour:
-    """What accounts asked for within the hour: how often something that changes nothing, ``used``, and how often
-    something that does, ``changed``. ``warned`` was told that it asks too often."""
+    """The requests of the last hour by account: ``used`` counts those that change nothing, ``changed`` the others.
+    Accounts in ``warned`` were told that they ask too often."""
 
     used: Counter[str]
     changed: Counter[str]
     warned: set[str]
 
     @classmethod
-    def of(cls, requests: Sequence[ParsedRequest], bot: RunContext) -> LastHour:
+    def of(cls, requests: Sequence[ParsedRequest], run: RunContext) -> LastHour:
         again = [request.before for request in requests]
-        recent = [stored for stored in bot.memory.state.manifest.requests_since(bot.now - HOUR) if stored not in again]
+        recent = [stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in again]
         return cls(
             Counter(stored.by.casefold() for stored in recent if stored.name not in EFFECTIVE),
             Counter(stored.by.casefold() for stored in recent if stored.name in EFFECTIVE),
@@ -113,41 +113,40 @@ class LastHour:
             self.warned.add(account)
 
 
-def prepare_replies(requests: Sequence[ParsedRequest], bot: RunContext) -> list[ReplyPlan]:
-    """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
-    hour = LastHour.of(requests, bot)
+def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[ReplyPlan]:
+    """Plan the reply to each request. New commands are acknowledged with 👀."""
+    hour = LastHour.of(requests, run)
     plans: list[ReplyPlan] = []
     for request in requests:
-        waits = bot.muted or _no_place(request, plans, bot)
-        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _taken_up(request, hour, plans, bot))
+        waits = run.muted or _no_place(request, plans, run)
+        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _taken_up(request, hour, plans, run))
         hour.note(plans[-1])
     return plans
 
 
-def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], bot: RunContext) -> ReplyPlan:
+def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], run: RunContext) -> ReplyPlan:
     if request.command and not request.before:
-        react(request, "eyes", bot)
+        react(request, "eyes", run)
     try:
-        return _placed(_planned(request, hour, earlier, bot), earlier, bot)
+        return _placed(_planned(request, hour, earlier, run), earlier, run)
     except ForgeError as error:
         return ReplyPlan(request, WAITING, waits=str(error), fault=error)
 
 
-def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], bot: RunContext) -> str:
+def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], run: RunContext) -> str:
     if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
         return "one run replies no more, the next one does"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
-    return FULL_DAY if has_waited and not _has_place(plans, bot) else ""
+    return FULL_DAY if has_waited and not _has_place(plans, run) else ""
 
 
-def _has_place(plans: Iterable[ReplyPlan], bot: RunContext) -> bool:
-    return bot.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
+def _has_place(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
+    return run.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
 
 
-def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
-    """The plan, where no more comments may be written in these 24 hours: an answer waits until one may, and everything
-    else is left to the reaction."""
-    if not plan.text or plan.request.was_promised or _has_place(earlier, bot):
+def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
+    """The plan within the daily limit: beyond it an answer waits, and everything else gets a reaction only."""
+    if not plan.text or plan.request.was_promised or _has_place(earlier, run):
         return plan
     if plan.name in LOOKED or plan.name == "help":
         return ReplyPlan(plan.request, WAITING, waits=FULL_DAY)
@@ -155,51 +154,49 @@ def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], bot: RunContext) -> R
 
 
 def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
-    """The plans without replies to ``refresh`` on the threads whose answer came out as it stands: the reaction says
-    that it was done."""
+    """The plans without replies to ``refresh`` on threads whose answer did not change: a reaction is enough there."""
     return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
 
 
-def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
+def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
     """``earlier``: the requests of this run before it."""
     key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
-    known = [stored for stored in bot.memory.requests([key]).get(key, ()) if stored != request.before]
+    known = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
     known += [plan.stored for plan in earlier if plan.request.thread.id == key]
-    silent, limit = is_off(known), bot.settings.commands.searches_per_hour
-    if name == FORGET:  # an administrator was heard before, unless the API could not be asked then
-        if may_administer(request, bot):
-            return ReplyPlan(request, WAITING, waits="whether the account may ask for that could not be seen")
+    silent, limit = is_off(known), run.settings.commands.searches_per_hour
+    if name == FORGET:  # an administrator's request was carried out before, unless the API could not be reached
+        if may_administer(request, run):
+            return ReplyPlan(request, WAITING, waits="it could not be checked whether the account may ask for that")
         told = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
-        return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
+        return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
     if name in EFFECTIVE:
-        if not _may_change(request, bot):
+        if not _may_change(request, run):
             told = ["refused"] if used < limit else []
-            why = "only its author or who may write to the repository may ask for that"
-            return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
+            why = "only its author or people with write access may ask for that"
+            return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
         is_told = _changes(request, known) and hour.changed[request.by.casefold()] < FEW
-        return _said(ReplyPlan(request, name), [name] if is_told else [], bot, silent and name != "on")
+        return _said(ReplyPlan(request, name), [name] if is_told else [], run, silent and name != "on")
     if used >= limit or silent:
         told = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
         why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
-        return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
-    return _helped(request, bot) if name == "help" else looked_up(request, bot)
+        return _said(ReplyPlan(request, "limited", good=False, why=why), told, run, silent)
+    return _helped(request, run) if name == "help" else looked_up(request, run)
 
 
-def looked_up(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
-    """What memory has to say to a request that has it looked through; of ``only`` these threads where any are named."""
-    name, context = request.name, _found(request, bot, only)
+def looked_up(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
+    """Plan the reply to a request that searches memory, limited to the threads in ``only`` if there are any."""
+    name, context = request.name, _found(request, run, only)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:
-        return ReplyPlan(request, name)  # who asks their colleagues is not told that memory knows nothing
+        return ReplyPlan(request, name)  # people who ask their colleagues need no "nothing found"
     is_search = request.command is not None and bool(request.command.words)
     told = ["nothing"] if nothing and is_search else []
-    return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent=False)
+    return _said(ReplyPlan(request, name, context, good=not nothing), told, run, silent=False)
 
 
 def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
-    """Whether the command asks for what does not hold already after the ``known`` requests; of ``refresh`` nobody knows
-    before it is done."""
+    """Whether the command changes anything after the ``known`` requests. ``refresh`` always may."""
     match request.name:
         case "off" | "on":
             return is_off(known) is (request.name == "on")
@@ -208,105 +205,103 @@ def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
     return True
 
 
-def _helped(request: ParsedRequest, bot: RunContext) -> ReplyPlan:
-    """What may be asked; a question too where the settings have phrases by which it is known."""
+def _helped(request: ParsedRequest, run: RunContext) -> ReplyPlan:
+    """The list of commands, with an example question if the settings have phrases for one."""
     clear = request.command is not None and request.command.clear
     why = "" if clear else "what was asked was not understood"
     told = [*([] if clear else ["unclear"]), "help"]
-    if recall_question(QUESTION.replace("…", "this topic"), bot.settings.recall_phrases):
+    if recall_question(QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
         told.append("ask")
-    return _said(ReplyPlan(request, "help", good=clear, why=why), told, bot, silent=False)
+    return _said(ReplyPlan(request, "help", good=clear, why=why), told, run, silent=False)
 
 
-def _said(plan: ReplyPlan, told: Sequence[str], bot: RunContext, silent: bool) -> ReplyPlan:
-    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence was asked
-    for."""
+def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -> ReplyPlan:
+    """The plan with its reply: the sentences named in ``told``, then the findings. ``silent``: no reply."""
     request = plan.request
     if silent or request.is_told or not (told or plan.context.mentioned):
         return plan
     names = (*told, *(["others_left"] if request.others else []))
-    limit = bot.settings.commands.searches_per_hour
-    lines = [sentence(name, request.command, bot.renderer.words, limit) for name in names]
-    is_hushed = request.by.casefold() in {each.casefold() for each in bot.settings.ignore.people}
-    rendered = bot.renderer.reply(
+    limit = run.settings.commands.searches_per_hour
+    lines = [sentence(name, request.command, run.renderer.words, limit) for name in names]
+    is_hushed = request.by.casefold() in {each.casefold() for each in run.settings.ignore.people}
+    rendered = run.renderer.reply(
         plan.context,
         asked="" if is_hushed else request.text,
         reply_to=request.key,
         now=request.at,
-        searched=bot.memory.issues if LOOKED & {plan.name} else 0,
+        searched=run.memory.issues if LOOKED & {plan.name} else 0,
         answer="\n\n".join(lines),
     )
     if rendered.problem:
-        bot.note(rendered.problem)
+        run.note(rendered.problem)
     return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
 
 
-def may_administer(request: ParsedRequest, bot: RunContext) -> bool:
+def may_administer(request: ParsedRequest, run: RunContext) -> bool:
     """Whether an administrator of the repository asks, as the API says now."""
-    return request.by != GHOST and bot.forge.permission(request.by) == "admin"
+    return request.by != GHOST and run.forge.permission(request.by) == "admin"
 
 
-def _may_change(request: ParsedRequest, bot: RunContext) -> bool:
-    """The issue's author may, and who may write to the repository as the API says now.
+def _may_change(request: ParsedRequest, run: RunContext) -> bool:
+    """Whether the issue's author asks, or somebody with write access, as the API says now.
 
-    Never by ``author_association``, which calls a private member of the organisation a contributor.
+    ``author_association`` does not count: it calls a private member of the organisation a contributor.
     """
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
-    return request.by != GHOST and bot.forge.permission(request.by) in WRITERS
+    return request.by != GHOST and run.forge.permission(request.by) in WRITERS
 
 
-def _found(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId]) -> Context:
-    service = QuestionService(bot.memory, bot.settings, bot.place, (request.thread.id,), only)
+def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
+    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:
-        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, bot.place))))[:MOST]
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, run.place))))[:MOST]
     if numbers:
-        fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
+        fetch_missing(numbers, run, f"asked for in issue {request.thread.id}")
         return about_issue(numbers, replace(service, skip=()))
     if command:
         return search_words(command.words, service)
     assert question is not None
     topic = question.topic or request.thread.title
     found = decisions_about(topic, service) if question.decides else search_words(topic, service, is_question=True)
-    return _with_named(found, request, service, bot)
+    return _with_named(found, request, service, run)
 
 
-def _with_named(found: Context, request: ParsedRequest, service: QuestionService, bot: RunContext) -> Context:
-    """What was found, behind the issues that the comment with the question points at beside it: these are told of in
-    no other comment of ours."""
-    numbers = numbers_in(request.said, bot.place)[: bot.settings.references.max]
+def _with_named(found: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
+    """The findings, after the issues that the question's comment refers to, which no other comment of ours shows."""
+    numbers = numbers_in(request.said, run.place)[: run.settings.references.max]
     if not numbers:
         return found
-    fetch_missing(numbers, bot, f"mentioned in issue {request.thread.id}")
+    fetch_missing(numbers, run, f"mentioned in issue {request.thread.id}")
     named = [one for one in about_issue(numbers, service).mentioned if not one.missing]
     known = {one.id for one in named}
     return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
 
 
-def react(request: ParsedRequest, content: str, bot: RunContext) -> None:
-    """A reaction on the command; one that cannot be had is no loss."""
-    if bot.settings.mode != "comment" or request.command is None:
+def react(request: ParsedRequest, content: str, run: RunContext) -> None:
+    """React to the command. A failure is only noted."""
+    if run.settings.mode != "comment" or request.command is None:
         return
     try:
-        bot.forge.react(request.key, content)
+        run.forge.react(request.key, content)
     except ForgeError as error:
-        bot.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")
+        run.note(f"The command on issue {request.thread.id} got no reaction: {error}")
 
 
 WORDS_SHOWN = 80
 LONGEST_NAME = 20
-"""Characters of what was typed in which the name of a command is looked for."""
+"""Characters of the typed text that are compared with the names of commands."""
 
 QUESTION = "What did we decide about …?"
-"""The question that a reply shows how to ask."""
+"""The example question in the help reply."""
 
 
 def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
-    """The text ``reply_NAME`` as Markdown; for ``help`` a list of several lines.
+    """The text ``reply_NAME`` as Markdown, several lines for ``help``. Raises KeyError for an unknown name.
 
-    ``per_hour`` is how often an account may ask. Raises KeyError for a name that the catalogue does not have.
+    ``per_hour`` is how often an account may ask.
     """
     match name:
         case "help":

@@ -1,4 +1,4 @@
-"""What is asked: commands and recall questions in young comments, in opening texts, and those still waiting."""
+"""Finds requests: commands and recall questions in recent comments and opening texts, and those still waiting."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.domain.changes import EFFECTIVE, Changes, Request
-from bot.domain.thread import Kind, Message, Record, Thread
+from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
 from bot.github.threads import message_fields
 from bot.github.updates import comments_of
+from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.outbox import was_deleted
-from bot.pipeline.run_context import SPEAKING, RunContext, RunState
+from bot.pipeline.run_context import RunContext, RunState, is_at_it
 from bot.reading.requests import Command, RecallQuestion, commands, recall_question
 from bot.reading.signals import strip_boilerplate
 from bot.recall.mentions import referenced
 
 WAITING = "waiting"
-"""What memory calls a request until its turn comes."""
+"""The name of a request in memory until its turn comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
+    """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
 
-    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it. ``is_told``:
-    a reply stands already, of which memory has nothing. ``said`` is the whole comment of a question.
+    ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
+    ``is_told``: a reply exists that memory does not know of. ``said`` is the whole comment with a question.
     """
 
     thread: Thread
@@ -53,7 +54,7 @@ class ParsedRequest:
 
     @property
     def waiting(self) -> Request:
-        """What memory keeps of the request so that a later run looks at it."""
+        """The request as memory keeps it for a later run."""
         return Request(self.thread.id, self.key, WAITING, self.by, self.at)
 
     @property
@@ -61,61 +62,58 @@ class ParsedRequest:
         return self.command.line if self.command else self.question.asked if self.question else ""
 
 
-def find_requests(state: RunState, bot: RunContext) -> list[ParsedRequest]:
-    """What is asked in the news, on the event's thread, and where a reply was promised; stages what became of those.
+def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
+    """The requests on changed threads, on the event's thread, and where a reply was promised, oldest first.
 
-    Only young comments count that nobody edited, of people, and each once. Oldest first.
+    Only recent, unedited comments of people count, each once. Stages what became of earlier promises.
     """
-    if bot.settings.mode == "off":
+    if run.settings.mode == "off":
         return []
-    waiting = (w.id for w in bot.memory.state.manifest.requests_since(bot.now - bot.within) if w.state == "pending")
+    waiting = (w.id for w in run.memory.state.manifest.requests_since(run.now - run.within) if w.state == "pending")
     hinted = [state.event.number] if state.event.number else []
     keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
-    known, found, settled = bot.memory.requests(keys), list[ParsedRequest](), list[Request]()
-    for thread in bot.memory.records(keys).values():
-        if isinstance(thread, Thread) and _is_answered(thread, bot):
-            whole, stored_requests = _whole(thread, state.event, bot), known.get(thread.id, ())
-            open_requests, done = _open_requests(whole, stored_requests, bot, is_first=state.is_first)
+    known, found, settled = run.memory.requests(keys), list[ParsedRequest](), list[Request]()
+    for thread in run.memory.records(keys).values():
+        if isinstance(thread, Thread) and _is_answered(thread, run):
+            whole, stored_requests = _whole(thread, state.event, run), known.get(thread.id, ())
+            open_requests, done = _open_requests(whole, stored_requests, run, is_first=state.is_first)
             found += open_requests
             settled += done
     if settled:
-        bot.memory.stage(Changes(requests=tuple(settled)))
+        run.memory.stage(Changes(requests=tuple(settled)))
     return sorted(found, key=lambda request: (request.at, request.key))
 
 
-def new_requests(thread: Thread, event: Event, bot: RunContext) -> list[ParsedRequest]:
-    """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
-    held = {stored.comment_id for stored in bot.memory.requests([thread.id]).get(thread.id, ())}
-    return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
+def new_requests(thread: Thread, event: Event, run: RunContext) -> list[ParsedRequest]:
+    """The requests on a thread that memory does not know, the event's own comment included."""
+    held = {stored.comment_id for stored in run.memory.requests([thread.id]).get(thread.id, ())}
+    return [request for request in _requests(_whole(thread, event, run), run) if request.key not in held]
 
 
-def unread_requests(records: Iterable[Record], bot: RunContext) -> tuple[Request, ...]:
-    """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
-    news, so that it has to be kept with them."""
-    if bot.settings.mode == "off":
+def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request, ...]:
+    """Unknown requests on threads read as history. They are stored with these, as no later list shows them again."""
+    if run.settings.mode == "off":
         return ()
-    threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, bot))
-    found = [request.waiting for thread in threads for request in _requests(thread, bot)]
-    known = bot.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
+    threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
+    found = [request.waiting for thread in threads for request in _requests(thread, run)]
+    known = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
     held = {stored.comment_id for stored_requests in known.values() for stored in stored_requests}
     return tuple(stored for stored in found if stored.comment_id not in held)
 
 
-def _is_answered(thread: Thread, bot: RunContext) -> bool:
-    ignored = {label.casefold() for label in bot.settings.ignore.labels}
-    return (thread.kind is Kind.ISSUE or (thread.kind is Kind.PULL and bot.settings.pulls)) and not (
-        ignored & {label.casefold() for label in thread.labels}
-    )
+def _is_answered(thread: Thread, run: RunContext) -> bool:
+    ignored = {label.casefold() for label in run.settings.ignore.labels}
+    return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
-def _whole(thread: Thread, event: Event, bot: RunContext) -> Thread:
-    """The thread with the event's comment, which the list that it was read from may not have shown yet."""
+def _whole(thread: Thread, event: Event, run: RunContext) -> Thread:
+    """The thread with the event's comment, which GitHub's list may not show yet."""
     is_asked_here = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
-    number, by_us = event.comment_id, event.comment_author.casefold() == bot.own.login.casefold()
+    number, by_us = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
     if not (is_asked_here and number) or by_us or any(comment.id == number for comment in thread.comments):
         return thread
     try:
-        found = bot.forge.comment(number)
+        found = run.forge.comment(number)
         at = found["created_at"]
         read = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(found)]})
     except (ForgeError, KeyError, ValueError):
@@ -124,82 +122,78 @@ def _whole(thread: Thread, event: Event, bot: RunContext) -> Thread:
 
 
 def _open_requests(
-    thread: Thread, stored_requests: Sequence[Request], bot: RunContext, *, is_first: bool
+    thread: Thread, stored_requests: Sequence[Request], run: RunContext, *, is_first: bool
 ) -> tuple[list[ParsedRequest], list[Request]]:
     """The requests on a thread that wait for a reply, and what became of earlier ones.
 
-    ``is_first``: memory was empty, so that it does not know what was replied before. Nor does it of what only waits,
+    ``is_first``: memory was empty, so it does not know earlier replies. The same goes for requests that only wait,
     which may have been read as history.
     """
     held = {stored.comment_id: stored for stored in stored_requests}
-    found = {request.key: request for request in _requests(thread, bot)}
+    found = {request.key: request for request in _requests(thread, run)}
     new = [request for key, request in found.items() if key not in held]
-    due = [
-        w
-        for w in stored_requests
-        if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)
-    ]
+    due = [w for w in stored_requests if w.state == "pending" and not is_at_it(w.trying_since, run.now)]
     gone = [closed(stored) for stored in due if stored.comment_id not in found]
     waiting = [stored for stored in due if stored.comment_id in found]
     is_unsure = is_first or any(stored.trying_since is None for stored in waiting)
     try:
-        settled = _settled(thread, [stored for stored in waiting if stored.trying_since], bot)
+        settled = _settled(thread, [stored for stored in waiting if stored.trying_since], run)
         told = {stored.comment_id for stored in settled}
         again = [
             replace(found[stored.comment_id], before=stored) for stored in waiting if stored.comment_id not in told
         ]
-        return _with_told(thread, new + again, bot) if is_unsure else new + again, settled + gone
+        return _with_told(thread, new + again, run) if is_unsure else new + again, settled + gone
     except ForgeError as error:
-        bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
+        run.note(f"The replies on issue {thread.id} could not be checked: {error}")
         return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
 
 
-def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -> list[ParsedRequest]:
+def _with_told(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
     if not requests or not isinstance(thread.id, int):
         return requests
-    told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
+    told = {run.own.replied(comment) for comment in run.forge.comments(thread.id)}
     return [replace(request, is_told=request.key in told) for request in requests]
 
 
-def _requests(thread: Thread, bot: RunContext) -> Iterator[ParsedRequest]:
-    if opening := _opening(thread, bot):
+def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
+    if opening := _opening(thread, run):
         yield opening
     for comment in thread.comments:
-        is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, bot)
-        are_heard = bot.settings.commands.enabled
-        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, bot, are_heard)):
+        is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, run)
+        are_heard = run.settings.commands.enabled
+        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, run, are_heard)):
             yield request
 
 
-def request_of(thread: Thread, key: int, bot: RunContext) -> ParsedRequest | None:
-    """What comment ``key``, or for the thread's own number its opening text, asks today, however long ago it was
-    written; None where it asks nothing, is gone, or was edited."""
+def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | None:
+    """The request in comment ``key``, or in the opening text if ``key`` is the thread's own number, whatever its age.
+    None if it asks nothing, is gone, or was edited."""
     if key == thread.id:
-        return _in_opening(thread, bot)
+        return _in_opening(thread, run)
     comment = next((each for each in thread.comments if each.id == key and each.updated_at is None), None)
-    return _in_comment(thread, comment, key, bot, True) if comment else None
+    return _in_comment(thread, comment, key, run, True) if comment else None
 
 
-def _opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
+def _opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
     is_over = thread.is_closed or thread.locked
-    may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, bot)
-    return _in_opening(thread, bot) if may_ask and not is_over else None
+    may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, run)
+    return _in_opening(thread, run) if may_ask and not is_over else None
 
 
-def _in_opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
-    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
+def _in_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
+    """The question in an issue's own text. If the text refers to issues, the main comment answers it."""
     if not isinstance(thread.id, int):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
-    question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)
-    if question is None or not question.topic or referenced(replace(thread, comments=()), bot.place):
+    question = next((found for text in texts if (found := _recalled(text, thread.author, run))), None)
+    if question is None or not question.topic or referenced(replace(thread, comments=()), run.place):
         return None
     return ParsedRequest(thread, thread.id, thread.author, thread.created_at, question=question)
 
 
-def _in_comment(thread: Thread, comment: Message, key: int, bot: RunContext, are_heard: bool) -> ParsedRequest | None:
-    """What a comment asks; commands only where they ``are_heard``."""
-    place = bot.place
+def _in_comment(thread: Thread, comment: Message, key: int, run: RunContext, are_heard: bool) -> ParsedRequest | None:
+    """The request in a comment; commands count only if they ``are_heard``."""
+    place = run.place
     found = commands(comment.text, repo=place.repo, hosts=place.hosts) if are_heard else ()
     if found:
         same = [command for command in found if command.name == found[0].name and command.clear]
@@ -207,29 +201,29 @@ def _in_comment(thread: Thread, comment: Message, key: int, bot: RunContext, are
         command = replace(found[0], about=tuple(numbers))
         alone = len(found) == 1 or (bool(numbers) and len(same) == len(found))
         return ParsedRequest(thread, key, comment.author, comment.created_at, command, others=not alone)
-    question = _recalled(comment.text, comment.author, bot)
+    question = _recalled(comment.text, comment.author, run)
     if question is None:
         return None
     return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, said=comment.text)
 
 
-def _recalled(text: str, author: str, bot: RunContext) -> RecallQuestion | None:
-    if author.casefold() in {login.casefold() for login in bot.settings.ignore.people}:
+def _recalled(text: str, author: str, run: RunContext) -> RecallQuestion | None:
+    if author.casefold() in {login.casefold() for login in run.settings.ignore.people}:
         return None
-    return recall_question(text, bot.settings.recall_phrases, repo=bot.place.repo, hosts=bot.place.hosts)
+    return recall_question(text, run.settings.recall_phrases, repo=run.place.repo, hosts=run.place.hosts)
 
 
-def _may_ask(author: str, is_bot: bool, at: datetime, bot: RunContext) -> bool:
-    ignored = {login.casefold() for login in (*bot.settings.ignore.authors, bot.own.login)}
-    return at > bot.now - bot.within and not is_bot and author.casefold() not in ignored
+def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:
+    ignored = {login.casefold() for login in (*run.settings.ignore.authors, run.own.login)}
+    return at > run.now - run.within and not is_bot and author.casefold() not in ignored
 
 
-def _settled(thread: Thread, stored_requests: Sequence[Request], bot: RunContext) -> list[Request]:
-    """Of requests whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
+def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext) -> list[Request]:
+    """The requests whose promised reply stands, or was deleted by a person."""
     if not stored_requests or not isinstance(thread.id, int):
         return []
-    items = bot.forge.timeline(thread.id)
-    standing = {bot.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
+    items = run.forge.timeline(thread.id)
+    standing = {run.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
     return [
         replace(closed(stored), state="done", reply_id=standing.get(stored.comment_id))
         for stored in stored_requests
@@ -238,5 +232,5 @@ def _settled(thread: Thread, stored_requests: Sequence[Request], bot: RunContext
 
 
 def closed(stored: Request) -> Request:
-    """The request with no reply to come; what it changes stays changed."""
+    """The request without a reply to come; the change that it asked for stays."""
     return replace(stored, state="done" if stored.name in EFFECTIVE else "refused", trying_since=None)

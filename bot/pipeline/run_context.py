@@ -1,4 +1,4 @@
-"""What handling an event needs, put together by an entry point, and what is known when deciding."""
+"""Everything that handling an event needs, and everything known when deciding what to answer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FULL_DAY = "as many comments were written as one day may have"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Everything that handling an event needs. ``now`` is the time of the run.
+    """Everything that handling an event needs; an entry point builds it. ``now`` is the time of the run.
 
-    ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
-    ``report_fault`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory
-    seems to be. ``watch`` is told of each stage as it begins: look, remember, ask, plan, push, say, reply.
+    ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
+    the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
+    stage begins: look, remember, ask, plan, push, say, reply.
     """
 
     memory: Memory
@@ -48,15 +48,15 @@ class RunContext:
     muted: str = ""
     report_fault: Callable[[PrecedentError], None] = lambda _: None
     is_dry: bool = False
-    watch: Callable[[str], None] = lambda _: None
+    on_stage: Callable[[str], None] = lambda _: None
 
     @property
     def within(self) -> timedelta:
-        """How old an issue, or a promise, may be to be answered after the fact."""
+        """The greatest age of an issue, or a promise, that is still answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
 
     def may_write(self, more: int = 0) -> bool:
-        """Whether one comment after ``more`` others may be written, that is in any 24 hours; where none is, it may."""
+        """Whether one more comment after ``more`` others stays within the limit of any 24 hours."""
         limit = self.settings.comment.daily_limit
         return (
             self.settings.mode != "comment" or self.memory.state.manifest.promised_within_day(self.now) + more < limit
@@ -64,20 +64,19 @@ class RunContext:
 
 
 ANSWER_AGE = timedelta(hours=24)
-"""An issue that was never answered still gets an answer from a later run while it is younger than this."""
+"""The greatest age of an unanswered issue that a later run still answers."""
 
 SPEAKING = timedelta(minutes=2)
-"""How long a run may take from its promise to the comment. Another run that looks in between leaves it to that one."""
+"""How long a run may take from its promise to the comment. Meanwhile other runs leave the comment to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """All that is known when it is decided whom to answer.
+    """Everything known when deciding which threads to answer.
 
-    ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
-    threads that are not in the news, because they were read as history. ``requested``: what people asked for in this
-    run. ``is_first``: memory was empty, and does not know what was said before it. ``limit`` is why nothing more can be
-    asked of GitHub in this run, empty while it can.
+    ``said`` holds earlier answers, ``settled`` those of them that memory does not have yet. ``late`` are fresh threads
+    read as history, which ``updates`` lack. ``requested``: what people asked for in this run. ``is_first``: memory was
+    empty, so it does not know earlier answers. ``limit``: why this run can ask nothing more of GitHub, "" if it can.
     """
 
     event: Event
@@ -93,15 +92,15 @@ class RunState:
     limit: str = ""
 
     def asks_for(self, thread: Thread) -> bool:
-        """Whether somebody started this run by hand to have this very thread answered."""
+        """Whether somebody started this run by hand for this thread."""
         return self.event.name == "workflow_dispatch" and self.event.number == thread.id
 
 
 def is_being_said(said: AnswerRecord, now: datetime) -> bool:
-    """Whether another run may be writing the comment at this moment."""
+    """Whether another run may be writing the comment now."""
     return said.state == "pending" and is_at_it(said.trying_since, now)
 
 
 def is_at_it(since: datetime | None, now: datetime) -> bool:
-    """Whether a run that began to write then may be at it still."""
+    """Whether a run that began to write at ``since`` may still be writing."""
     return since is not None and since > now - SPEAKING

@@ -41,10 +41,10 @@ MUTED = "the settings cannot be used: what is to be said waits until they are me
 
 @dataclass(frozen=True, slots=True)
 class RepositorySite:
-    """A repository, and as whom it is reached. ``workspace`` is the folder below which text models may lie.
+    """A repository and how to reach it. ``workspace`` is the folder that may hold text models.
 
-    ``own_login`` is who writes our comments, "" for whom the settings name; ``instance`` is in their marker.
-    ``write_gap``: seconds between two writes.
+    ``own_login`` is the account that writes our comments, "" for the one in the settings; ``instance`` is in their
+    marker. ``write_gap``: seconds between two writes.
     """
 
     repository: str
@@ -58,15 +58,15 @@ class RepositorySite:
 
     @property
     def url(self) -> str:
-        """Where git finds it."""
+        """The address for git."""
         return f"{self.server_url}/{self.repository}.git"
 
 
 @dataclass(frozen=True, slots=True)
 class RepositorySettings:
-    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `RunContext`.
+    """The settings and templates of a repository at commit ``head`` of its default branch.
 
-    ``head``: the commit of the default branch at which it says so.
+    ``muted`` and ``is_dry`` are as in `RunContext`.
     """
 
     settings: Settings
@@ -79,7 +79,7 @@ class RepositorySettings:
 
 @dataclass(frozen=True, slots=True)
 class ApiUsage:
-    """How often GitHub's API was asked, and how many requests it left us in this hour; -1 where it did not say."""
+    """Requests made to GitHub's API, and how many are ``left`` in this hour (-1: unknown)."""
 
     reads: int
     writes: int
@@ -88,10 +88,10 @@ class ApiUsage:
 
 
 class RunListener(Protocol):
-    """Who is told how a run goes: what is worth knowing afterwards (``note``), and progress (``show``).
+    """Receives reports of a run: notes for afterwards (``note``) and progress (``show``).
 
-    ``report_fault`` is for a fault that the run goes on after, ``fail`` for one that somebody has to mend, with its
-    exit code. ``note_api_usage`` says at the end what the whole run asked GitHub for.
+    ``report_fault`` takes a fault that the run survives, ``fail`` one that somebody has to fix, with its exit code.
+    ``note_api_usage`` takes the totals at the end.
     """
 
     def note(self, line: str) -> None: ...
@@ -108,9 +108,9 @@ class RunListener(Protocol):
 def read_settings(
     site: RepositorySite, config: str, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
 ) -> RepositorySettings:
-    """The settings and templates of the default branch; ``change`` is made to the settings in any case.
+    """Read the settings and templates from the default branch, and apply ``change`` to the settings.
 
-    With bad settings everything is remembered, and what is owed is promised for when they are mended.
+    With bad settings the run still remembers everything; its comments are promised for when the settings are fixed.
     """
     head, files = read_head(site.url, site.token, [config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
@@ -124,7 +124,7 @@ def read_settings(
 
 
 def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = None) -> BranchStore:
-    """The branch that the settings name; ``keep`` as in `BranchStore`."""
+    """The store on the branch named in the settings; ``keep`` as in `BranchStore`."""
     return BranchStore(
         site.url,
         settings.branch,
@@ -136,7 +136,7 @@ def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = N
 
 
 def embedder(settings: Settings, site: RepositorySite, listener: RunListener) -> Embedder | None:
-    """The text model that the settings name; without one that can be used the run goes by words."""
+    """The text model named in the settings; None if there is none or it cannot be used."""
     if not settings.semantic.model:
         return None
     from bot.ranking.embedder import EmbeddingsUnavailable, model_folder, open_embedder
@@ -151,7 +151,7 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
 
 
 def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, store: Store) -> Memory:
-    """Memory over ``store`` that has not looked into it yet. `Memory.close` closes the store."""
+    """Memory over ``store``, not yet read. `Memory.close` closes the store."""
     return Memory(store, embedder=chosen.embedder, repo=site.repository)
 
 
@@ -159,11 +159,9 @@ def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, sto
 def build_run_context(
     site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, listener: RunListener
 ) -> Iterator[RunContext]:
-    """The parts of one run, put together and given back; ``store`` is closed with them."""
-    settings, own = (
-        chosen.settings,
-        OwnCommentRule(site.own_login or chosen.settings.comment.author, marker(site.instance)),
-    )
+    """Build everything that one run needs, and close it at the end, ``store`` included."""
+    settings = chosen.settings
+    own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
     memory = open_repository_memory(site, chosen, store)
@@ -202,22 +200,17 @@ def build_run_context(
 
 
 def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:
-    commands = chosen.settings.commands.enabled
-    links = _links(site, chosen.settings)
+    choice, commands = chosen.settings.comment.redirect_links, chosen.settings.commands.enabled
+    redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
+    links = CommentLinks(site.server_url, site.repository, redirect)
     return Renderer(overrides=chosen.templates, links=links, instance=site.instance, commands=commands)
 
 
 def _open_branch(site: RepositorySite, head: str | None, source: str) -> AbstractContextManager[Head]:
-    """The default branch of the repository, which stood at ``head`` when its settings were read, or of its wiki."""
+    """Open the default branch of the repository (at ``head``, where the settings were read) or of its wiki."""
     is_wiki = source == WIKI
     name = f"{site.repository}.wiki" if is_wiki else site.repository
     return open_head(f"{site.server_url}/{name}.git", site.token, None if is_wiki else head)
-
-
-def _links(site: RepositorySite, settings: Settings) -> CommentLinks:
-    choice = settings.comment.redirect_links
-    redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
-    return CommentLinks(site.server_url, site.repository, redirect)
 
 
 WIKI_FILES = ("**/*",)
@@ -226,12 +219,13 @@ WIKI_FILES = ("**/*",)
 def page_sources(
     wanted: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Head]]
 ) -> tuple[PageSource, ...]:
-    """The documentation, the wiki and the releases of ``repo`` (``owner/name``).
+    """The sources of pages: documentation, wiki and releases of ``repo`` (``owner/name``).
 
     ``open_branch`` opens the default branch of the repository (``docs``) or of its wiki (``wiki``).
     """
-    sources: list[PageSource] = [ReleasePages(api, repo, RELEASES)]
-    for name, patterns in ((WIKI, WIKI_FILES if wanted.wiki else ()), (DOCS, wanted.docs)):
-        branch = BranchPages(name, patterns, lambda name=name: open_branch(name))  # type: ignore[misc]
-        sources.insert(0, branch if patterns else DisabledPages(name))
-    return tuple(sources)
+
+    def branch(name: str, patterns: tuple[str, ...]) -> PageSource:
+        return BranchPages(name, patterns, partial(open_branch, name)) if patterns else DisabledPages(name)
+
+    wiki = branch(WIKI, WIKI_FILES if wanted.wiki else ())
+    return branch(DOCS, wanted.docs), wiki, ReleasePages(api, repo, RELEASES)

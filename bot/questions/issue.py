@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from bot.domain.answer import Context, Mention
 from bot.domain.card import LEAST_PART
-from bot.domain.thread import Decision, Kind, RepositoryAddress, Thread, ThreadId
+from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.requests import recall_question
 from bot.reading.signals import strip_boilerplate
@@ -35,7 +35,6 @@ MAX_TEXT = 100_000
 
 _REFERENCE = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
 _ASKING = "asking"
-_KINDS = frozenset({Kind.ISSUE, Kind.PULL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def _candidates(words: str, service: QuestionService) -> list[Thread]:
     hits = service.library.search(
         word_query(words),
         limit=READ,
-        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and _may_be_told(entry.id, service),
+        keep=lambda entry: entry.kind.is_on_github and isinstance(entry.id, int) and _may_be_told(entry.id, service),
     )
     found = threads(service.quiet, [hit.entry.id for hit in hits], None)
     return [found[hit.entry.id] for hit in hits if hit.entry.id in found]

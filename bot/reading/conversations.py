@@ -8,15 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
 from bot.domain.card import number_of
-from bot.domain.thread import Kind, Message, OutcomeKind, Thread, ThreadId
+from bot.domain.thread import Kind, Message, Thread, ThreadId
 from bot.reading.endings.outcome import CLOSING_PULL, outcome
 
 Speaker = Literal["you", "human"]
 
 GAP = timedelta(minutes=30)
 """A message that comes so long after the one before it, or longer, begins another conversation."""
-
-TALKED_IN = frozenset({Kind.ISSUE, Kind.PULL, Kind.SESSION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def conversations(thread: Thread, me: Collection[str], since: datetime, now: dat
     ``me`` holds the agent's own logins, case folded; of a session what a bot says is the agent's too. Pages are no
     conversations.
     """
-    if thread.kind not in TALKED_IN or thread.created_at > now:
+    if not thread.kind.traits.is_conversation or thread.created_at > now:
         return ()
     then = thread if thread.revised_at <= now else thread.as_of(now)
     found = [turns for turns in _parted(_turns(then, me)) if turns[-1].at >= since]
@@ -138,7 +136,5 @@ def _ending(thread: Thread) -> str:
     if not thread.is_closed:
         return ""
     ending = outcome(thread)
-    is_told = ending.kind is not OutcomeKind.UNKNOWN and (
-        number_of(ending.fix) is None or CLOSING_PULL in ending.evidence
-    )
+    is_told = ending.kind.is_known and (number_of(ending.fix) is None or CLOSING_PULL in ending.evidence)
     return ending.kind.value if is_told else "closed"

@@ -1,1 +1,1 @@
-"""From memory to what is worth saying. No I/O of its own, no clock: it is given a library and a moment."""
+"""Finds in memory what is worth saying. No I/O and no clock of its own: it is given a library and a moment."""

@@ -1,4 +1,4 @@
-"""A thread → everything that memory has to say about it, and whether that is worth a comment."""
+"""Finds everything that memory knows about a thread, and decides whether it is worth a comment."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bot.settings.schema import Settings
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
 LEAST_POSSIBLE = 0.4
-"""Least similarity of what may be related: below it the odds are a third of those at the usual threshold."""
+"""Least similarity of possibly related issues: below it the odds are a third of those at the usual threshold."""
 
 EARLY = 20
-"""The numbers of the issues and pull requests that are the first of a repository."""
+"""Up to this number an issue counts as one of the first of its repository."""
 
 
 def recall(
@@ -36,9 +36,9 @@ def recall(
     *,
     kept: frozenset[ThreadId] = frozenset(),
 ) -> Context:
-    """What the thread points at, what looks like it or, where nothing does, the pages that answer it.
+    """What the thread refers to, the threads similar to it or, without any, the pages that answer it.
 
-    ``before``: memory as it stood then, None for today's. Of threads that are ``kept`` it is known that they are alike.
+    ``before``: memory as it stood then, None for today's. Threads in ``kept`` count as similar in any case.
     """
     if settings.ignore.people:
         library = WithoutWords(library, settings.ignore.people)
@@ -70,7 +70,7 @@ def recall(
 def with_endings(
     context: Context, thread: Thread, library: Library, place: RepositoryAddress, before: datetime | None = None
 ) -> Context:
-    """The context with where the fixes are, and how the version that the thread names stands to them."""
+    """The context with the known fixes, and with how the thread's version compares to their releases."""
     return with_version(with_fixes(context, library, before), asked_version(thread, place.repo))
 
 
@@ -80,31 +80,29 @@ def _alike(
     left_out = {*skip}
     while True:
         found = find_similar(thread, library, before, left_out, room, repo)
-        shown = [match.id for match in (*found.seen, *found.still_open)]
-        told = [*shown, *(match.id for match in found.nearest)]
-        named = {
-            key for key, requests in library.requests(told).items() if thread.id in wrong_matches_for(requests, before)
-        }
-        if not named.intersection(shown):
-            return replace(found, nearest=tuple(match for match in found.nearest if match.id not in named))
-        left_out |= named
+        shown = {match.id for match in (*found.seen, *found.still_open)}
+        requests = library.requests([*shown, *(match.id for match in found.nearest)])
+        wrong = {key for key, asked in requests.items() if thread.id in wrong_matches_for(asked, before)}
+        if not wrong & shown:
+            return replace(found, nearest=tuple(match for match in found.nearest if match.id not in wrong))
+        left_out |= wrong
 
 
 def _possible(found: SimilarThreads) -> tuple[Match, ...]:
-    """The nearest that are not shown, and not far from it, each for a reason."""
+    """The nearest issues that are not shown but similar enough and for a reason."""
     shown = {match.id for match in (*found.seen, *found.still_open)}
     return tuple(m for m in found.nearest if m.id not in shown and m.why and m.similarity >= LEAST_POSSIBLE)
 
 
 def _is_first(thread: Thread, library: Library) -> bool:
-    """Whether no issue is remembered with a smaller number. Nobody wonders at the silence of a later one."""
+    """Whether memory has no issue with a smaller number. Later issues do not count: nobody wonders at their silence."""
     if not isinstance(thread.id, int) or thread.id > EARLY:
         return False
-    return not any(entry.kind is Kind.ISSUE for entry in library.entries(range(1, thread.id)).values())
+    return not any(entry.kind.traits.is_suggested for entry in library.entries(range(1, thread.id)).values())
 
 
 def decide(context: Context) -> Answer:
-    """Speak when there is something true and of use to tell; a reference to nothing that is known is not."""
+    """Speak if there is anything useful to show; unknown references alone are not."""
     resolved = any(not mention.missing for mention in context.mentioned)
     if resolved or context.seen_before or context.open_now or context.pages:
         return Speak(context)
@@ -118,24 +116,21 @@ SURE = 0.9
 
 
 def fix_refs(context: Context) -> dict[ThreadId, str]:
-    """What fixed the threads that are told of in full, by thread: ``#57`` or a SHA. What is mentioned comes first.
-
-    With what is only claimed to have fixed them.
-    """
+    """The fixes (``#57`` or a SHA), claimed ones too, of the threads shown in full, mentioned threads first."""
     hits: tuple[Mention | Match, ...] = (*context.mentioned, *context.seen_before)
     refs = {hit.id: _ref(hit) for hit in hits}
     return {key: ref for key, ref in refs.items() if ref}
 
 
 def with_fixes(context: Context, library: Library, before: datetime | None) -> Context:
-    """The context with the fixes that are known, as they were known at ``before`` (None: now).
+    """The context with the known fixes, as they were known at ``before`` (None: now).
 
-    Nothing is told to be fixed by what is known to be none: by an issue, or a pull request that was not merged.
+    An issue or an unmerged pull request is no fix, and a thread said to be fixed by one loses that ending.
     """
     refs = fix_refs(context)
-    held = library.fixes(refs) if refs else {}
-    known = {key: fix for key, fix in held.items() if fix.ref == refs[key]}
-    told = {key: fix for key, one in known.items() if (fix := as_of(one, before))}
+    found = library.fixes(refs) if refs else {}
+    known = {key: fix for key, fix in found.items() if fix.ref == refs[key]}
+    shown = {key: fix for key, one in known.items() if (fix := as_of(one, before))}
     merged = merged_in(library, map(named, _outcomes(context)), before)
 
     def settle(hit: AnyHit) -> AnyHit:
@@ -144,7 +139,7 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
         if earlier:
             ended = proven(earlier.outcome, merged.get(named(earlier.outcome) or 0))
             earlier = replace(earlier, outcome=ended)
-        return replace(hit, outcome=outcome, earlier=earlier, fix=told.get(hit.id))
+        return replace(hit, outcome=outcome, earlier=earlier, fix=shown.get(hit.id))
 
     return replace(
         context,
@@ -156,14 +151,14 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
 
 
 def known_endings(endings: Mapping[ThreadId, Outcome], library: Library) -> dict[ThreadId, Outcome]:
-    """How these threads ended, by what memory knows of the changes that they name."""
-    held = library.fixes(endings)
+    """How these threads ended, given what memory knows of the changes that they name."""
+    fixes = library.fixes(endings)
     merged = merged_in(library, map(named, endings.values()))
-    return {key: proven(ending, _is_merged(ending, held.get(key), merged, None)) for key, ending in endings.items()}
+    return {key: proven(ending, _is_merged(ending, fixes.get(key), merged, None)) for key, ending in endings.items()}
 
 
 def merged_in(library: Library, numbers: Iterable[int | None], before: datetime | None = None) -> dict[int, bool]:
-    """Which of these numbers, as far as memory knows them, are changes that were merged at ``before`` (None: now)."""
+    """For each of these numbers that memory knows: whether it is a change merged at ``before`` (None: now)."""
     wanted = [number for number in dict.fromkeys(numbers) if number]
     entries = library.entries(wanted) if wanted else {}
     pulls = [key for key, entry in entries.items() if entry.kind is Kind.PULL]
@@ -174,7 +169,7 @@ def merged_in(library: Library, numbers: Iterable[int | None], before: datetime 
 
 
 def named(outcome: Outcome) -> int | None:
-    """The number that an outcome names as the fix, or as what is claimed to be one."""
+    """The number of the outcome's fix or claimed fix."""
     return number_of(outcome.fix or outcome.claimed)
 
 
@@ -189,26 +184,25 @@ def _outcomes(context: Context) -> Iterator[Outcome]:
 def _is_merged(
     outcome: Outcome, fix: FixInfo | None, merged: Mapping[int, bool], before: datetime | None
 ) -> bool | None:
-    """Whether the fix that an outcome names was merged at ``before``; None where nobody knows.
+    """Whether the fix that an outcome names was merged at ``before``; None if unknown.
 
-    Both what memory holds of the thread and what the forge said may be from before the merge.
+    Both memory's thread and the forge's answer may be older than the merge.
     """
-    if merged.get(named(outcome) or 0):
-        return True
-    if fix and fix.ref == (outcome.fix or outcome.claimed) and (fix.commit or fix.refuted):
+    is_merged = merged.get(named(outcome) or 0)
+    if not is_merged and fix and fix.ref == (outcome.fix or outcome.claimed) and (fix.commit or fix.refuted):
         return as_of(fix, before) is not None
-    return merged.get(named(outcome) or 0)
+    return is_merged
 
 
 def proven(outcome: Outcome, is_merged: bool | None) -> Outcome:
-    """The outcome, knowing whether its ``fix``, or what is ``claimed`` to be one, was merged; None: nobody knows.
+    """The outcome, given whether its ``fix`` or ``claimed`` fix was merged (None: unknown).
 
-    A fix that was not leaves the quote and what is claimed; a claim that was makes a fix.
+    An unmerged fix becomes a claim, and the quote stays; a merged claim becomes the fix.
     """
-    told = settled(outcome.kind, outcome.fix or "", outcome.claimed or "", is_merged)
-    if told is None:
+    known = settled(outcome.kind, outcome.fix or "", outcome.claimed or "", is_merged)
+    if known is None:
         return outcome
-    kind, fix, claimed = OutcomeKind(told[0]), told[1] or None, told[2] or None
+    kind, fix, claimed = OutcomeKind(known[0]), known[1] or None, known[2] or None
     noun = "pull request" if number_of(fix or claimed) else "commit"
     evidence = (*outcome.evidence, f"the {noun} was merged" if fix else f"names no {noun} that was merged")
     release = outcome.release if fix else None
@@ -219,12 +213,12 @@ def proven(outcome: Outcome, is_merged: bool | None) -> Outcome:
 
 
 def with_version(context: Context, asked: str) -> Context:
-    """The context with how the version that the question names stands to the releases with the fixes."""
+    """The context with how the question's version compares to the releases with the fixes."""
     return replace(context, seen_before=tuple(_compared(match, asked) for match in context.seen_before))
 
 
 def as_of(fix: FixInfo, before: datetime | None) -> FixInfo | None:
-    """The fix as it was known at ``before`` (None: now); None where nothing was merged then."""
+    """The fix as it was known at ``before`` (None: now); None if nothing was merged then."""
     if fix.commit is None or fix.refuted or (before and (fix.merged_at is None or fix.merged_at > before)):
         return None
     if before and (fix.released_at is None or fix.released_at > before):
@@ -233,8 +227,7 @@ def as_of(fix: FixInfo, before: datetime | None) -> FixInfo | None:
 
 
 def _ref(hit: Mention | Match) -> str:
-    """A pull request that was merged is its own fix."""
-    is_merged = isinstance(hit, Mention) and hit.merged_at
+    is_merged = isinstance(hit, Mention) and hit.merged_at  # a merged pull request is its own fix
     return f"#{hit.id}" if is_merged else hit.outcome.fix or hit.outcome.claimed or ""
 
 

@@ -1,4 +1,4 @@
-"""A question beside older texts: which signals and words side by side they share, and which few others have."""
+"""Compares a question with older texts: signals and sequences of words that both have and few others do."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from bot.recall.library import Library
 from bot.recall.reasons import SharedSignals, opening, said, shared_signals
 
 ALIKE = 0.6
-"""The share of the words of two titles that both have, from which on the texts below them may be the same."""
+"""Least share of common words in two titles below which the texts are never the same."""
 
 TITLE = 0
-"""The line of an opening text that is never taken for a form."""
+"""The number of the line that never counts as part of a form."""
 
 MAX_GROUPS = 200
-"""Of so many signals and runs of words the index is asked how many threads hold them; what comes after is common."""
+"""Signals and sequences for which the index is asked how many threads have them. Further ones count as common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the question shares with an older text, without what many threads have.
+    """What the question shares with an older text, without what many threads share.
 
-    ``errors`` counts the words by three that stand side by side in lines about a failure. ``text`` is the question's,
-    without the lines that many threads have as the older one does. ``words`` are the terms of the older text, ``said``
-    those that its prose or code has. ``is_same``: both texts are the same, nearly word for word.
+    ``errors`` counts the sequences of three words in lines about a failure. ``text`` is the question's text without the
+    shared lines that many threads have. ``words`` are the terms of the older text, ``said`` those in its prose or code.
+    ``is_same``: both texts are the same, nearly word for word.
     """
 
     shared: SharedSignals
@@ -43,10 +43,10 @@ class Comparison:
 
 
 def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
-    """The question beside each of these threads.
+    """Compare the question with each of these threads.
 
-    A line, a path or a name is in many threads where many hold all of its words: so build logs, forms, licences and
-    macros are told from what two people really met, by lists that were read for the question anyway.
+    A line, path or name is common if many threads hold all of its words. That separates build logs, forms, licences and
+    macros from what two people really met, with posting lists that the question has read anyway.
     """
     ours = opening(thread)
     our_lines, theirs = read_lines(ours.text), [opening(other) for other in others]
@@ -75,16 +75,16 @@ def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, libra
             frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
             is_same(our_lines, lines)
             and 2 * len(threes(specific)) >= len(our_lines.any)
-            # of two copies of a form the title alone tells what each is about
+            # of two copies of a form only the titles say what each is about
             and len(asked.title & (title := frozenset(terms(other.title)))) >= ALIKE * len(asked.title | title),
         )
 
 
 LEAST_RUN = 3
-"""Words side by side that both texts have to hold: two are found in any two texts."""
+"""Least words in a shared sequence: any two texts share sequences of two."""
 
 SAME, LEAST_SAME = 0.8, 12
-"""Two texts are the same that have so large a part of their words by three in common, and so many of them."""
+"""Two texts are the same if they share at least this part, and this number, of their three-word sequences."""
 
 MAX_LINE = 300
 """Characters of a line that are compared."""
@@ -100,9 +100,9 @@ Words = tuple[str, ...]
 
 
 class TextLine(NamedTuple):
-    """A line by its words in small letters, without numbers and addresses; ``place`` is its number in the text.
+    """The words of a line in lower case, without numbers and addresses; ``place`` is its number in the text.
 
-    ``fails``: it speaks of a failure.
+    ``fails``: it is about a failure.
     """
 
     place: int
@@ -111,9 +111,9 @@ class TextLine(NamedTuple):
 
 
 class SharedRun(NamedTuple):
-    """Words that one of our lines has in the order in which a line of the other text has them, at least three.
+    """At least three words of one of our lines that a line of the other text has in the same order.
 
-    ``terms`` are those by which the index knows them.
+    ``terms`` are their terms in the index.
     """
 
     line: TextLine
@@ -122,13 +122,13 @@ class SharedRun(NamedTuple):
 
     @property
     def is_most(self) -> bool:
-        """Whether there is little else in the line."""
+        """Whether they make up most of the line."""
         return 2 * len(self.words) >= len(self.line.words)
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """The lines of a text, and what stands side by side in them: in those that speak of a failure, and in all."""
+    """The lines of a text, and their three-word sequences: those in lines about a failure, and all."""
 
     lines: Sequence[TextLine]
     failing: frozenset[Words] = field(repr=False)
@@ -136,25 +136,25 @@ class TextLines:
 
 
 def read_lines(text: str) -> TextLines:
-    """The lines of a text that have three words and more. Linear in its length."""
+    """The lines of a text that have at least three words. Linear in its length."""
     lines = list(_lines(text.lower()))
     failing = frozenset(three for line in lines if line.fails for three in _threes(line.words))
     return TextLines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
 
 
 def shared_runs(ours: TextLines, theirs: TextLines) -> list[SharedRun]:
-    """What our lines have in common with theirs; those about a failure only with those about a failure."""
+    """The sequences that our lines share with theirs; lines about a failure only with lines about a failure."""
     return [run for line in ours.lines for run in _runs(line, theirs.failing if line.fails else theirs.any)]
 
 
 def is_same(ours: TextLines, theirs: TextLines) -> bool:
-    """Whether two texts are the same, nearly word for word, and not too short to tell."""
+    """Whether two texts are the same, nearly word for word, and long enough to tell."""
     both = ours.any & theirs.any
     return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
 
 
 def threes(runs: Iterable[SharedRun]) -> set[Words]:
-    """All words by three that stand side by side in these."""
+    """All three-word sequences in these."""
     return {three for run in runs for three in _threes(run.words)}
 
 
@@ -178,7 +178,7 @@ def _threes(words: Words) -> Iterator[Words]:
 
 
 def _runs(line: TextLine, theirs: frozenset[Words]) -> Iterator[SharedRun]:
-    """The longest parts of a line of which all neighbours stand side by side in the other text too."""
+    """The longest sequences of a line that the other text has too."""
     breaks = [-1, *(at for at, three in enumerate(_threes(line.words)) if three not in theirs), len(line.words) - 2]
     for before, after in pairwise(breaks):
         if after - before > 1:

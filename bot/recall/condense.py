@@ -1,4 +1,4 @@
-"""A long thread within a budget of characters: its body, its latest comments, and those nearest to the question."""
+"""Condenses a thread to a number of characters: its body, its latest comments, and those nearest to the question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCAN_LIMIT = 4_000
 """Characters of a comment that are compared with the question."""
 
 LEAST_CUT = 200
-"""A share smaller than this is not worth the beginning of a comment."""
+"""With fewer characters than this the beginning of a comment is not worth showing."""
 
 CUT = "..."
 _BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n){2,}")
@@ -30,9 +30,9 @@ _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 
 
 def share_budget(similarities: Sequence[float], total: int) -> list[int]:
-    """Characters for each hit, in proportion to its similarity and rounded down; one hit takes all.
+    """Characters for each hit, in proportion to its similarity and rounded down.
 
-    ``total`` is held within 1,000 to 50,000. Similarities count to four digits, as they are shown: in whole numbers
+    ``total`` is limited to 1,000 to 50,000. Similarities count to four digits, as they are shown, and as integers: so
     0.9, 0.8 and 0.7 of 12,000 are 4,500, 4,000 and 3,500, which floats miss by one.
     """
     total = min(MAX_BUDGET, max(MIN_BUDGET, total))
@@ -43,9 +43,9 @@ def share_budget(similarities: Sequence[float], total: int) -> list[int]:
 
 
 def condense_body(body: str) -> str:
-    """The body as it is up to 500 characters; else its first and last paragraph with ``[...]`` between them.
+    """The whole body up to 500 characters, else its first and last paragraph with ``[...]`` between them.
 
-    Two paragraphs or fewer, or still over 750 characters: the first 500 and ``...``.
+    If there are only two paragraphs, or that is over 750 characters: the first 500 characters and ``...``.
     """
     body = body.strip()
     if len(body) <= BODY_LIMIT:
@@ -59,13 +59,13 @@ def condense_body(body: str) -> str:
 
 
 def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[CondensedTurn, ...]:
-    """The turns of the thread's conversation that fit into ``budget`` characters, in order of time.
+    """The turns of the conversation that fit into ``budget`` characters, in order of time.
 
-    First the body, without what an issue template put there. Of what is left 60 % for the latest comments, newest
-    first; the rest, with what those leave over, for the ones nearest to ``question``, which counts analysed terms.
+    The body comes first, without the text of an issue template. 60 % of the rest is for the latest comments, newest
+    first; what remains is for those nearest to ``question``, a count of analysed terms.
 
-    A newest comment that alone is longer than the 60 % fills them with its beginning. It is the one that most often
-    tells how the thread ended: left out, the latest would get nothing, and the budget would not be full.
+    If the newest comment alone is longer than the 60 %, its beginning fills them: it is the one that most often says
+    how the thread ended.
     """
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
     opening = CondensedTurn(thread.author, thread.role, thread.created_at, body)
@@ -84,7 +84,7 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
 
 
 def turn_of(message: Message) -> CondensedTurn:
-    """A comment as a turn of a condensed conversation, whole but for what a mail program added."""
+    """A comment as a turn, without the text that a mail program added."""
     return CondensedTurn(message.author, message.role, message.created_at, without_mail(message.text).strip())
 
 
@@ -106,7 +106,7 @@ def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:
 def _nearest(
     messages: Sequence[Message], turns: Sequence[CondensedTurn], taken: set[int], question: Counter[str], budget: int
 ) -> set[int]:
-    """Of the comments not taken, those most like the question that still fit; ties go to the earlier one."""
+    """Of the comments not taken, those most similar to the question that still fit; ties go to the earlier one."""
     rest = [i for i in range(len(turns)) if i not in taken and turns[i].length <= budget]
     likeness = {i: _cosine(question, Counter(terms(messages[i].text[:SCAN_LIMIT]))) for i in rest}
     chosen: set[int] = set()

@@ -1,4 +1,4 @@
-"""What recall needs of memory, and a thread or words as a weighted query."""
+"""The memory that recall searches, and queries made from a thread or from words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.reading.analyzer import body_terms, terms
 
 
 class Library(Protocol):
-    """Threads by id and by likeness."""
+    """Threads by id and by similarity."""
 
     @property
     def issues(self) -> int: ...
@@ -46,48 +46,28 @@ class Library(Protocol):
 
 
 class WithoutWords:
-    """A library in which some people said nothing: their comments are left out, and the texts that they opened with.
+    """A library without the words of some people: it leaves out their comments and opening texts.
 
-    Titles stay, as they name the thread. ``people`` are logins, however written.
+    Titles stay, as they name the thread. ``people`` are logins in any case.
     """
 
     def __init__(self, library: Library, people: Iterable[str]) -> None:
         self._library = library
         self._people = {login.casefold() for login in people}
+        self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
+        self.held_by, self.vectors = library.held_by, library.vectors
+        self.fixes, self.requests = library.fixes, library.requests
 
     @property
     def issues(self) -> int:
         return self._library.issues
 
-    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
-
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
-        return self._library.entries(ids)
-
-    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
-        return self._library.search(query, **options)
-
-    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
-        return self._library.rarity(terms, before=before)
-
-    def held_by(
-        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
-    ) -> Mapping[frozenset[str], int]:
-        return self._library.held_by(groups, before=before)
-
     @property
     def ranking(self) -> RankingModels:
         return self._library.ranking
 
-    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return self._library.vectors(thread)
-
-    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
-        return self._library.fixes(ids)
-
-    def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        return self._library.requests(ids)
+    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
+        return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):
@@ -98,7 +78,7 @@ class WithoutWords:
 
 
 def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) -> dict[ThreadId, Thread]:
-    """The live threads of these ids as they stood at ``before`` (None: now); later ones are left out."""
+    """The threads with these ids as they stood at ``before`` (None: now), without later ones and tombstones."""
     found = {key: record for key, record in library.records(ids).items() if isinstance(record, Thread)}
     if before is None:
         return found
@@ -106,7 +86,7 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
 
 
 TITLE_BOOST = 2.0
-"""What a term of the title counts beyond its place in the whole text, so that it weighs three times a body's."""
+"""Extra weight of a term in the title, which so weighs three times as much as one in the body."""
 
 WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
 
@@ -114,9 +94,9 @@ WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
 def similar_query(
     thread: Thread, vectors: Mapping[str, bytes] | None = None, model: RankingWeights | None = None
 ) -> Query:
-    """What threads like this one share with it: each of its terms once, those of the title three times.
+    """A query for threads similar to this one: each of its terms once, those of the title three times.
 
-    ``vectors`` are the thread's, by field. With a ``model`` what it knows before a text is read counts in the choice.
+    ``vectors`` are the thread's, by field. With a ``model`` its weights help to choose the candidates.
     """
     title = set(terms(thread.title))
     weights = dict.fromkeys(body_terms(thread.body), 1.0)
@@ -126,10 +106,10 @@ def similar_query(
 
 
 def blend(order: Mapping[str, float]) -> dict[str, float]:
-    """The part of a model's order that an index can measure."""
+    """The part of a model's order that an index can compute."""
     return {each.name: order[each.name] for each in ORDER_FEATURES if each.array and each.name in order}
 
 
 def word_query(words: str) -> Query:
-    """A search by words, over titles, texts and what was noted of the threads."""
+    """A query for words in titles, texts and notes."""
     return Query({term: float(count) for term, count in Counter(terms(words)).items()}, WORD_FIELDS)

@@ -1,4 +1,4 @@
-"""The issues that a thread points at, with what memory knows of them."""
+"""Finds the issues that a thread refers to, with everything that memory knows about them."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5
 SHORT = 240
-"""Characters of a summary that are shown in full, whatever stands in it."""
+"""A summary of at most so many characters is shown in full."""
 
 NO_RECORD = "no record of this issue"
 
 
 def referenced(thread: Thread, place: RepositoryAddress) -> list[int]:
-    """Numbers of this repository that the thread points at, in order of mention, each once, itself left out."""
+    """The numbers in this repository that the thread refers to, in order, each once, without its own."""
     local = [r.number for r in _pointed_at(thread, place) if r.owner is None and r.number != thread.id]
     return list(dict.fromkeys(local))
 
 
 def _written(thread: Thread, place: RepositoryAddress) -> list[int]:
-    """The numbers that people wrote themselves: those beside quotations and pasted output."""
+    """The numbers that people wrote themselves, outside quotations and pasted output."""
     comments = tuple(replace(one, text=without_pasted(one.text)) for one in thread.comments)
     own = replace(thread, title=without_pasted(thread.title), body=without_pasted(thread.body), comments=comments)
     return referenced(own, place)
 
 
 def mentioned_elsewhere(thread: Thread, place: RepositoryAddress) -> tuple[str, ...]:
-    """The first threads of other repositories that it points at, ``owner/repo#5``, in order of mention, each once.
+    """The first threads of other repositories that it refers to, as ``owner/repo#5``, in order, each once.
 
-    Nothing but their names is known: what stands there is not for everybody who reads here.
+    Only their names are shown: not everybody who reads here may read there.
     """
     names: dict[str, str] = {}
     for reference in _pointed_at(thread, place):
@@ -55,9 +55,9 @@ def mentioned_elsewhere(thread: Thread, place: RepositoryAddress) -> tuple[str, 
 
 
 def _pointed_at(thread: Thread, place: RepositoryAddress) -> list[Reference]:
-    """Everything on GitHub that the thread points at: in its title, its text, and what people said, but not to us.
+    """Everything on GitHub that the thread refers to in its title, its text and people's comments.
 
-    What a comment with a question to us points at is told in the reply to it, and in no other comment of ours.
+    References in a comment with a question to the bot are left out, as the reply to it shows them.
     """
     number = thread.id if isinstance(thread.id, int) else None
     found = find_title_references(thread.title, repo=place.repo, number=number, hosts=place.hosts)
@@ -74,7 +74,7 @@ def _in_text(text: str, place: RepositoryAddress, number: int | None) -> list[Re
 
 
 def numbers_in(text: str, place: RepositoryAddress) -> tuple[int, ...]:
-    """The issues and pull requests of this repository that a text points at, in order of mention, each once."""
+    """The issues and pull requests of this repository that a text refers to, in order, each once."""
     found = (each.number for each in _in_text(text, place, None) if each.owner is None and each.kind is None)
     return tuple(dict.fromkeys(found))
 
@@ -82,9 +82,9 @@ def numbers_in(text: str, place: RepositoryAddress) -> tuple[int, ...]:
 def canonical_chain(
     start: ThreadId, library: Library, before: datetime | None, repo: str | None = None
 ) -> list[ThreadId]:
-    """The duplicates from ``start`` to the thread that they are duplicates of, ``start`` first.
+    """The chain of duplicates from ``start`` to their original, ``start`` first.
 
-    A cycle ends the walk at the last thread that was new; so does a thread that memory does not hold.
+    It ends before a thread that is already in it, and before one that memory does not hold.
     """
     chain = [start]
     while len(chain) <= MAX_CHAIN:
@@ -101,8 +101,8 @@ def find_mentions(
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
     """The first references in full and the others by title. ``limits``: how many in full, characters for each.
 
-    That there is no record is said of the first ones only: for the others nobody looked outside memory. Nor is it said
-    of a number that stands in pasted output alone, as it may be one of another repository.
+    Only the first ones are shown as missing, as the others were looked for in memory alone. A number that stands only
+    in pasted output is never shown as missing, as it may belong to another repository.
     """
     most, chars = limits
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
@@ -166,10 +166,10 @@ def _mention(
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
-    """The ending that was taken back when the issue was reopened; None for what is closed or was never closed.
+    """The ending that was undone when the issue was reopened; None for a closed or never closed issue.
 
-    Nothing counts that was said long after the closing: it led to the reopening and would speak against the ending.
-    What was reopened within minutes had not ended.
+    Comments long after the closing do not count: they led to the reopening and would refute the ending. An issue that
+    was reopened within minutes had not ended.
     """
     flips = thread.flips
     if thread.is_closed or thread.kind is not Kind.ISSUE or len(flips) < 2:
@@ -186,10 +186,10 @@ _BETWEEN = re.compile(r"[\\/]+")
 
 
 def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """The files that somebody may have to open, each once, those of the repository first, else in the order given.
+    """The files that somebody may have to open, each once, those of the repository first, else in the given order.
 
-    What a build or a run leaves behind is left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the
-    one with more folders stays, but a path of the repository rather than one on somebody's machine.
+    Build products and logs are left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the one with
+    more folders stays, but a path in the repository wins over one on somebody's machine.
     """
     written = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
     kept = [path for path in written if not any(_is_better(other, path) for other in written)]
@@ -197,7 +197,7 @@ def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_better(other: str, path: str) -> bool:
-    """Whether both may be the same file and ``other`` is the name to show."""
+    """Whether both may be the same file and ``other`` is the better name."""
     ours, theirs = _folders(path), _folders(other)
     if ours == theirs:
         return False

@@ -1,4 +1,4 @@
-"""The wiki and documentation pages that answer a thread, asked for where no thread is like it."""
+"""Finds the wiki and documentation pages that answer a thread, for when no thread is similar."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from bot.recall.library import Library, similar_query, threads
 from bot.settings.schema import PageSettings
 
 READ = 8
-"""How many pages are read for each asking."""
+"""Pages read for each query."""
 
 PASSAGE = 800
-"""Characters that belong together: words that stand further apart are no sign of one answer."""
+"""Characters of one passage. Words further apart are no sign of one answer."""
 
 TITLE = 3.0
-"""What a word of the question's title counts, against one of its text."""
+"""Weight of a word in the question's title, relative to one in its text."""
 
 UNSEEN = 0.6
-"""Rarity of a word that no candidate holds, at most: mostly it belongs to the way that somebody talks."""
+"""Greatest rarity of a word that no candidate holds: mostly such a word is only somebody's way of talking."""
 
 LEAST_TERMS = 4
 """Fewer shared terms are a coincidence, unless a whole quotation is shared."""
 
 QUOTATION = 0.15
-"""What a quotation of the question adds that stands in the passage word for word."""
+"""Coverage added if a quotation in the question is in the passage word for word."""
 
 SHORTEST = 12
-"""Shorter quotations, in characters, prove nothing: they are words. Codes of errors do, however short."""
+"""Quotations of fewer characters prove nothing, unless they are error codes."""
 
 STEEPNESS = 3.0
-"""Puts a coverage of 0.295 at a similarity of 0.65."""
+"""Maps a coverage of 0.295 to a similarity of 0.65."""
 
 MAX_TITLE = 120
 NOWHERE = "\0"
@@ -49,15 +49,15 @@ NOWHERE = "\0"
 
 _BLOCKS = re.compile(r"\n[ \t]*\n")
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]{3,80}", re.ASCII)
-"""An error's code, not the name of an exception, which many errors have."""
+"""An error code; the name of an exception is none, as many errors have it."""
 
 _STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class PagePassage:
-    """A part of a section: the terms of its headings and its text, the scripts that these are in, and the section's
-    heading and the text in small letters on one line."""
+    """A part of a section: the terms of its headings and text, the scripts of these, and heading and text in lower case
+    on one line."""
 
     section: MarkdownSection
     terms: frozenset[str]
@@ -73,8 +73,7 @@ class PagePassage:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """A question as it is looked for: the analysed terms of its title and of all of it, and what fits anything that it
-    quotes."""
+    """A question to look up: the terms of its title, all its terms, and a pattern for anything that it quotes."""
 
     title: frozenset[str]
     terms: frozenset[str]
@@ -91,7 +90,7 @@ class PageQuery:
         return cls(title, title | frozenset(body_terms(thread.body)), whole)
 
     def within(self, scripts: frozenset[str]) -> PageQuery:
-        """The part of the question that a text in these scripts could hold: names and codes can stand in any."""
+        """The part of the question that a text in these scripts could hold; names and codes fit any script."""
         return replace(self, terms=frozenset(term for term in self.terms if term.isascii() or _script(term) in scripts))
 
 
@@ -100,8 +99,8 @@ def find_pages(
 ) -> tuple[PageHit, ...]:
     """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
 
-    Similarity is how much of the question one passage covers, in 0..1, by the weight of its words; it says the same
-    for every page and repository, and is not that of a thread.
+    Similarity in 0..1 is how much of the question one passage covers, by the weight of its words. It is comparable
+    between pages and repositories, but not with that of threads.
     """
     if not wanted.max_results or not terms(thread.title):
         return ()
@@ -121,7 +120,7 @@ def find_pages(
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """How rare each term of a question is, in 0..1: the lesser of its rarities in the library and in the passages."""
+    """How rare each term of a question is, in 0..1: the smaller of its rarities in the library and in the passages."""
 
     library: Mapping[str, float]
     holders: Mapping[str, int]
@@ -135,17 +134,17 @@ class Rarity:
         return cls(shares, Counter(term for one in read for term in one.terms & asked.terms), len(read))
 
     def shared(self, term: str) -> float:
-        """Of a term that a passage holds, among the other passages."""
+        """The rarity of a term in a passage, judged by the other passages."""
         return min(self.library[term], self._local(self.holders[term] - 1))
 
     def asked(self, term: str) -> float:
-        """Of a term wherever it stands."""
+        """The rarity of any term of the question."""
         if not self.holders[term]:
             return min(self.library[term], UNSEEN)
         return min(self.library[term], self._local(self.holders[term]))
 
     def _local(self, holders: int) -> float:
-        """The inverse document frequency as a share of that of a term in no passage."""
+        """The inverse document frequency, divided by that of a term in no passage."""
         return log(1 + (self.passages - holders + 0.5) / (holders + 0.5)) / log(2 + 2 * self.passages)
 
 
@@ -164,7 +163,7 @@ def _passages(title: str, body: str) -> tuple[PagePassage, ...]:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """The text in parts of PASSAGE characters where that can be: of whole blocks, of a long block of whole lines."""
+    """The text in parts of PASSAGE characters if possible: of whole blocks, or of whole lines of a long block."""
     part = ""
     for block in _BLOCKS.split(text):
         for piece in [block] if len(block) <= PASSAGE else block.split("\n"):
@@ -177,8 +176,8 @@ def _parted(text: str) -> Iterator[str]:
 
 
 def _similarity(whole_question: PageQuery, part: PageQuery, passage: PagePassage, rarity: Rarity) -> float:
-    """How much of the question the passage covers. One that holds a quotation of it word for word need not be in its
-    language: then the ``part`` of the question is looked for that a text in the passage's scripts could hold."""
+    """How much of the question the passage covers. A passage with a quotation from the question may be in another
+    language: then only the ``part`` of the question counts that its scripts could hold."""
     quoted = bool(whole_question.quotation.search(passage.text))
     asked = part if quoted else whole_question
     shared = asked.terms & passage.terms

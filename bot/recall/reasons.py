@@ -1,4 +1,4 @@
-"""Why a thread was found: what two texts share of errors, files, names and telling words."""
+"""Says why a thread was found: the errors, files, names and telling words that two texts share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MACHINE_LINE = re.compile(
     r"|[^ \n]{0,200} recipe for target|note: (?:run with|the compiler|we would appreciate))",
     re.ASCII,
 )
-"""How lines of stack traces and of make begin, and a compiler's request to report its failure."""
+"""The beginnings of lines in stack traces and of make, and a compiler's request to report its failure."""
 
 _MACHINE = re.compile(
     r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
@@ -28,7 +28,7 @@ _MACHINE = re.compile(
     r"|\b[\w.-]{1,40}@[\w.-]{1,80}",
     re.ASCII,
 )
-"""How a panic is told, paths, positions in files, prompts and addresses of mail."""
+"""Panics, paths, positions in files, prompts and e-mail addresses."""
 
 
 def said(text: str) -> str:
@@ -40,23 +40,23 @@ def said(text: str) -> str:
 MAX_REASONS = 3
 MAX_TERMS = 4
 LEAST_WORDS = 2
-"""One word alone says nothing: many texts have any word."""
+"""A single word is no reason: many texts have any word."""
 
 MAX_WORD = 40
-"""Longest word that is told, in characters: what is longer is generated."""
+"""Longest word that is shown, in characters; longer ones are generated."""
 
 LONG = 60
-"""Characters of an error of which the beginning is left out where it says only that it is one."""
+"""An error of more characters loses its beginning if that says only that it is an error."""
 
 MAX_RAISED = 20
 LEAST_MESSAGE = 3
-"""Words of a panic's message: one of fewer is raised for any failure."""
+"""Least words of a panic's message: a shorter one is used for any failure."""
 
 OPENING_WORDS = 4
-"""Words of a message that two texts have to begin it with: what follows in prose is no part of it."""
+"""Words at the beginning of a message that two texts must share. Prose may follow it."""
 
 NEAR = 24
-"""Characters before a constant that may tell that it is an error's."""
+"""Characters before a constant in which a word of failure makes it an error."""
 
 _FAILURE_WORDS = """
 a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
@@ -67,7 +67,7 @@ segfault segmentation sigabrt signal sigsegv skipped status stopping task termin
 unexpected unnamed use v waiting warning was with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
-"""A line of these words says that something failed, and not what."""
+"""A line of only these words says that something failed, but not what."""
 
 _PLAIN_WORDS = """
 already answer answers available bit branch broken builds check checkout contains default different directory document
@@ -79,18 +79,18 @@ string strings text thing things third times total type types unable unknown upd
 various warn word words zero zeros
 """
 _UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
-"""Words of any text about software: of two that have one nobody would say so."""
+"""Words in any text about software, which nobody would name as a reason."""
 
 _RAISED = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
     r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
     re.ASCII,
 )
-"""``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
+"""``RelayBadGateway: upstream closed the connection``: the name of a class and at least three words."""
 
 _PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
 _LEAD = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
-"""Where a compiler found an error, which it writes before saying what the error is."""
+"""The place of an error, which compilers write before its message."""
 
 _SEPARATOR = re.compile(r"[\\/]")
 _ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
@@ -106,7 +106,7 @@ _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(
     r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}|^(?:x86|i\d86|amd64|arm\w{0,4}|aarch64)(?:[_-]|$)", re.ASCII
 )
-"""Addresses, dates, mangled names, hashes, and what a program was built for."""
+"""Addresses, dates, mangled names, hashes, and build targets."""
 
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
@@ -116,14 +116,14 @@ _LOOKS_FAILED = re.compile(
 )
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 _MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
-"""What the macros of build systems begin with: they stand in errors, and are none."""
+"""Prefixes of build systems' macros, which are in errors but are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedSignals:
-    """What two texts both hold: error lines (as the first one writes them), file paths, identifiers.
+    """The error lines (as the first text has them), file paths and identifiers that two texts share.
 
-    ``quoted`` has for an error line that the other writes in another way what both have, with … between.
+    ``quoted`` maps an error line that the other text writes differently to the common words, with … between them.
     """
 
     errors: tuple[str, ...] = ()
@@ -132,12 +132,11 @@ class SharedSignals:
     quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def words(self) -> Iterator[frozenset[str]]:
-        """The analysed terms of each; of a path those of the file and the folder that it is in, as what comes before is
-        somebody's machine."""
+        """The terms of each; of a path only those of the file and its folder, as the rest is somebody's machine."""
         return map(self._terms, (*self.errors, *self.files, *self.names))
 
     def only(self, is_specific: Callable[[frozenset[str]], bool]) -> SharedSignals:
-        """Those whose terms are not in many threads."""
+        """Keep those whose terms are in few threads."""
 
         def kept(values: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(value for value in values if is_specific(self._terms(value)))
@@ -152,7 +151,7 @@ class SharedSignals:
 
 @dataclass(frozen=True, slots=True)
 class OpeningSignals:
-    """An opening text with its title, and the signals in it; errors by what the same errors of two people share."""
+    """An opening text with its title, and its signals; errors by a key that the same errors of two people share."""
 
     text: str
     errors: Mapping[str, str]
@@ -161,7 +160,7 @@ class OpeningSignals:
 
 
 def opening(thread: Thread) -> OpeningSignals:
-    """What a thread tells when it is opened."""
+    """The signals of a thread's title and opening text."""
     text = f"{thread.title}\n{thread.body}"
     signals = read_signals(text)
     return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
@@ -170,8 +169,8 @@ def opening(thread: Thread) -> OpeningSignals:
 def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignals:
     """The signals that two opening texts share.
 
-    Error lines agree when they do with their numbers, paths and quoted names masked, or word for word where nothing
-    telling is left then. Lines that say no more than that something failed never agree.
+    Error lines agree if they are equal with numbers, paths and quoted names masked, or word for word if nothing telling
+    is left then. Lines that say only that something failed never agree.
     """
     same = {ours.errors[key]: line for key, line in theirs.errors.items() if key in ours.errors}
     files, names = set(theirs.files), set(theirs.names)
@@ -184,13 +183,12 @@ def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignal
 
 
 def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_same: bool = False) -> tuple[str, ...]:
-    """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
+    """The reasons, strongest first: the same error, the same file, shared identifiers, shared words.
 
-    ``text`` is where the ``words`` are found: analysed terms, and of each whether it is specific here; those that are
-    not count where they are written as code is. One word alone is no reason, and one name only where the title has it:
-    a function that many things call is no subject. Of texts that are the same word for word
-    that is said, and the error. Values stand between backticks where they are code; they are strangers' text and not
-    yet harmless.
+    ``words`` maps terms of ``text`` to whether they are specific here; others count only if written as code. A single
+    word is no reason, and a single name only if the title has it: a function that many things call is no subject. For
+    the same text (``is_same``) only that and the error are named. Code is between backticks. The values are strangers'
+    text and not yet harmless.
     """
     errors = [line for line in shared.errors if _is_error(line, text)]
     found = ["same text"] if is_same else []
@@ -214,9 +212,9 @@ def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_s
 
 
 def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
-    """The words of ``text`` that the analysed terms ``wanted`` come from, by term, in the order of ``wanted``.
+    """The words of ``text`` behind the terms ``wanted``, by term, in the order of ``wanted``.
 
-    A word that also stands there without a capital is written so.
+    A word that also occurs without a capital is written without one.
     """
     forms: dict[str, str] = {}
     terms_wanted = list(wanted)
@@ -241,7 +239,7 @@ def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[st
 
 
 def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
-    """Whether both texts have this name, and not one of its words alone."""
+    """Whether both texts have the whole name, not only one of its words."""
     return any(term in words for term in terms(name)[:1])
 
 
@@ -253,10 +251,9 @@ def _is_telling(word: str) -> bool:
 
 
 def _errors(signals: Signals, text: str) -> dict[str, str]:
-    """The errors of a text by what the same errors of two people have in common, in their order.
+    """The errors of a text in order, by a key that the same errors of two people share.
 
-    What is written like an exception with its message counts too, though its name does not say that it is one: both
-    texts have to begin the message alike.
+    Anything written like an exception with its message counts too; its key is the beginning of the message.
     """
     found: dict[str, str] = {}
     for line in signals.errors:
@@ -271,9 +268,9 @@ def _errors(signals: Signals, text: str) -> dict[str, str]:
 
 
 def _error_key(line: str) -> str:
-    """What two lines about the same error have in common, "" for a line that names no error.
+    """A key that lines about the same error share, "" for a line that names no error.
 
-    Of a panic it is the message, whose names tell one from another.
+    For a panic it is the message with its names, which distinguish panics.
     """
     panic = _PANIC.search(line)
     if panic:
@@ -286,7 +283,7 @@ def _error_key(line: str) -> str:
 
 
 def _telling_part(line: str) -> str:
-    """An error without what leads up to it: where it was, and then that there was one."""
+    """An error without its lead: its place, and words that only say that there was an error."""
     panic, lead = _PANIC.search(line), _LEAD.match(line)
     if panic or not (lead or len(line) > LONG):
         return panic[1] if panic else line
@@ -297,12 +294,12 @@ def _telling_part(line: str) -> str:
 
 
 def _place(path: str) -> str:
-    """A path; of one on somebody's machine the file and its folder."""
+    """A path; only the file and its folder if the path is on somebody's machine."""
     return "/".join(_SEPARATOR.split(path)[-2:]) if _ON_A_MACHINE.match(path) else path
 
 
 def _common(line: str, other: str) -> str:
-    """The words of ``line`` that ``other`` has too, in their order, and … for those between."""
+    """The words of ``line`` that ``other`` has too, in order, with … for the others."""
     words, others = line.split(), other.split()
     if words == others or line.lower() == other.lower():
         return line
@@ -316,7 +313,7 @@ def _says_what(line: str) -> bool:
 
 
 def _is_error(line: str, text: str) -> bool:
-    """Whether to call it one: a constant (``WINDOW_UPDATE``) only if its name or the words before tell of a failure."""
+    """Whether to call it an error: a constant (``WINDOW_UPDATE``) only with a word of failure in or before it."""
     if _MACRO.match(line):
         return False
     if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):

@@ -1,4 +1,4 @@
-"""The threads that look like this one: those that ended, with how they ended, and the open ones apart."""
+"""Finds the threads similar to this one: closed ones with their endings, and open ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 
 from bot.domain.answer import Match
 from bot.domain.digest import Hit, IndexEntry
-from bot.domain.thread import Kind, Thread, ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.ranking import order
 from bot.ranking.features import RankingQuery, SharedText, is_specific, is_told, question, rare_terms, title_terms
 from bot.ranking.order import (
@@ -31,14 +31,14 @@ from bot.recall.reasons import SharedSignals, reasons
 
 CANDIDATES = 200
 READ = 8
-"""How many of the closed candidates most alike are read, and how many open ones."""
+"""How many of the most similar candidates are read, of the closed and of the open ones."""
 
 NEAREST = 5
-"""Threads reported as the nearest, shown or not. They are among those that are read anyway."""
+"""Threads reported as the nearest, shown or not, among those that are read anyway."""
 
 LEAST_RARITY = 0.45
-"""Least rarity of the rarest shared terms where nothing else is shared, as a share of the rarest's. Among 60 pairs that
-were read by hand it parted the related ones best from the others."""
+"""Least rarity of the rarest shared terms if nothing else is shared, as a share of the rarest term's. Among 60 pairs
+read by hand it separated related pairs best from others."""
 
 NOWHERE = "\0"
 """A term that no text has."""
@@ -52,9 +52,9 @@ _NUMBERED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``floor``: least similarity. How many closed and open threads are shown, and the characters shared by them.
+    """``floor``: least similarity; ``closed`` and ``open``: how many are shown; ``budget``: characters of conversation.
 
-    Those ``kept`` are shown already, and were alike enough then: they need not be so by today's floor.
+    Threads in ``kept`` are shown already, so they may be below today's floor.
     """
 
     floor: float
@@ -67,11 +67,11 @@ class Limits:
 def find_candidates(
     thread: Thread, library: Library, before: datetime | None, skip: Iterable[ThreadId]
 ) -> RankedCandidates:
-    """The threads most like this one, best first, before their texts are read; ``skip`` names those left out.
+    """The threads most similar to this one, best first, before their texts are read; ``skip`` names those left out.
 
-    Only threads that are older than this one are looked at, so that the answer does not change as others are opened;
-    their states count as they were when it was. Duplicates are folded as they are known at ``before``, None for today.
-    Of the open ones of an unknown author that nobody answered few take part; the index leaves out closed ones.
+    Only older threads count, with their states when this one was opened, so that the answer does not change as others
+    are opened. Duplicates are folded as known at ``before``, None for today. Of an unknown author's unanswered threads
+    only few open ones take part; the index leaves out closed ones.
     """
     left_out = {thread.id, *skip}
     is_let_in = few_of_each_unknown_author(thread.created_at, order.AMONG_CANDIDATES)
@@ -82,7 +82,7 @@ def find_candidates(
         query,
         limit=CANDIDATES,
         before=thread.created_at,
-        keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out and is_let_in(entry),
+        keep=lambda entry: entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry),
     )
     rarity = library.rarity([*query.terms, NOWHERE], before=thread.created_at)
     found = rank_candidates(
@@ -94,7 +94,7 @@ def find_candidates(
 
 @dataclass(frozen=True, slots=True)
 class SimilarThreads:
-    """The closed threads that are shown, the open ones, and the NEAREST most like, shown or not."""
+    """The closed threads to show, the open ones, and the NEAREST most similar, shown or not."""
 
     seen: tuple[Match, ...] = ()
     still_open: tuple[Match, ...] = ()
@@ -109,10 +109,10 @@ def find_similar(
     limits: Limits,
     repo: str | None = None,
 ) -> SimilarThreads:
-    """The closed threads most like this one, and the open ones; ``skip`` names those that are shown already.
+    """The closed and open threads most similar to this one; ``skip`` names those that are shown already.
 
-    States are those at ``before``, None for today's. Nothing is similar to a thread whose title has no
-    word in it: all that it shares with others is an unfilled issue template.
+    States are those at ``before``, None for today's. Nothing is similar to a thread without a word in its title: all
+    that it shares with others is an empty issue template.
     """
     if not terms(thread.title):
         return SimilarThreads()
@@ -124,12 +124,12 @@ def find_similar(
     texts = {one.thread.id: one.thread for one in good}
     budgets = share_budget([match.similarity for match in seen], limits.budget) if seen else []
     asked = Counter(terms(f"{thread.title}\n{thread.body}"))
-    told = [replace(m, conversation=condense(texts[m.id], asked, b)) for m, b in zip(seen, budgets, strict=True)]
-    return SimilarThreads(tuple(told), tuple(still_open), tuple(one.in_short() for one in found[:NEAREST]))
+    seen = [replace(m, conversation=condense(texts[m.id], asked, b)) for m, b in zip(seen, budgets, strict=True)]
+    return SimilarThreads(tuple(seen), tuple(still_open), tuple(one.in_short() for one in found[:NEAREST]))
 
 
 def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
-    """Whether one author wrote both under titles that differ in numbers and dates only: reports, releases, digests."""
+    """Whether both have one author and titles that differ in numbers and dates only, such as weekly reports."""
     if thread.author != entry.author or thread.title == entry.title:
         return False
     return _NUMBERED.sub("#", thread.title) == _NUMBERED.sub("#", entry.title)
@@ -137,19 +137,19 @@ def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SimilarThread:
-    """A candidate whose text was read: its thread as it stands, and why it was found; empty where that is nothing that
-    a reader could check."""
+    """A candidate whose text was read: its thread, and why it was found, empty without a reason that a reader could
+    check."""
 
     candidate: Candidate
     thread: Thread
     why: tuple[str, ...]
 
     def is_shown(self, floor: float) -> bool:
-        """Whether it may stand in a comment: so similar, and for a reason."""
+        """Whether it may stand in a comment: similar enough, and for a reason."""
         return bool(self.why) and self.candidate.similarity >= floor
 
     def in_short(self) -> Match:
-        """It with no more than how alike it is and why."""
+        """As a match with only its similarity and reasons."""
         return Match(
             id=self.thread.id,
             title=self.thread.title,
@@ -162,7 +162,7 @@ class SimilarThread:
         )
 
     def match(self, repo: str | None = None) -> Match:
-        """It as it is shown; ``repo`` is where it stands."""
+        """As a match to show; ``repo`` is its repository."""
         digest = read_digest(self.thread, repo=repo)
         return replace(
             self.in_short(),
@@ -177,10 +177,9 @@ class SimilarThread:
 def judge_candidates(
     thread: Thread, ranking: RankedCandidates, library: Library, before: datetime | None
 ) -> list[SimilarThread]:
-    """The candidates most alike of each state with their confidence, the surest first.
+    """Read the most similar candidates of each state and judge their confidence, the surest first.
 
-    Those whose text is gone are left out, and those that share a form, a link, a banner, or words that stand
-    everywhere.
+    Candidates without a text are left out, and those that share only a form, a link, a banner, or common words.
     """
     is_read = few_of_each_unknown_author(thread.created_at, order.READ_UNVOUCHED)
     alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
@@ -201,21 +200,20 @@ def judge_candidates(
 
 
 def _words(candidate: Candidate, both: Comparison, asked: RankingQuery) -> dict[str, bool]:
-    """The terms that the prose or code of both has and few others, and whether each is specific: rare, or in both
-    titles."""
+    """The telling terms in the prose or code of both, and whether each is specific: rare, or in both titles."""
     titles = asked.title & title_terms(candidate.hit.entry.title)
     said = [term for term in candidate.hit.terms if term in both.said and is_told(term, asked)]
     return {term: term in titles or is_specific(term, asked) for term in said}
 
 
 def _first(found: list[SimilarThread], most: int, kept: frozenset[ThreadId]) -> list[SimilarThread]:
-    """The first so many, in their order; those that are kept before others."""
+    """The first ``most``, in their order; kept ones take precedence."""
     chosen = sorted(found, key=lambda one: one.thread.id not in kept)[:most]
     return [one for one in found if one in chosen]
 
 
 def _canonical(hits: list[Hit], library: Library, before: datetime | None) -> dict[ThreadId, IndexEntry]:
-    """For each hit that is a duplicate: the entry of the thread at the end of its chain."""
+    """For each hit that is a duplicate, the entry of its original, at the end of the chain."""
     known = {hit.entry.id: hit.entry for hit in hits}
     found: dict[ThreadId, IndexEntry] = {}
     for hit in hits:

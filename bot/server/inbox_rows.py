@@ -149,7 +149,7 @@ REASONS = (
     "it showed an issue that is forgotten",
     "only an administrator of the repository may ask for that",
     "the account's questions of this hour are used up",
-    "only its author or who may write to the repository may ask for that",
+    "only its author or people with write access may ask for that",
     "what was asked was not understood",
     "GitHub takes no comment here",
     "the token may not do this",

@@ -210,7 +210,7 @@ class RepositoryRun:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
-                self._work_on(replace(self._resting(bot), watch=self.run_log.watch), site, chosen, row)
+                self._work_on(replace(self._resting(bot), on_stage=self.run_log.watch), site, chosen, row)
 
     def _resting(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""

@@ -1,4 +1,4 @@
-"""The settings and the inputs of the action: names, defaults, what each may be."""
+"""The settings and the action's inputs: names, defaults and allowed values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MAX_TEXT = 300
 
 
 class SettingsError(UserError):
-    """A setting or an input that cannot be used: one line with the place, the name and what would be right."""
+    """An invalid setting or input: one line with its place, its name and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """What a setting may be. ``form`` is a pattern that a text, or each item of a list, matches as a whole;
-    ``wording`` says that in words."""
+    """The allowed values of a setting. ``form`` is a pattern that a text, or each item of a list, must match as a
+    whole; ``wording`` says the same in words."""
 
     explanation: str
     low: float | None = None
@@ -37,14 +37,14 @@ class SettingRule:
 
     @property
     def bounds(self) -> str:
-        """The allowed values in a few words, as they stand in the documentation and in errors."""
+        """The allowed values in a few words, for documentation and errors."""
         if self.choices:
             return ", ".join(choice or '""' for choice in self.choices)
         return self.wording if self.low is None else f"{self.low:,} to {self.high:,}"
 
 
 def setting(default: Value, explanation: str, **given: Any) -> Any:
-    """A dataclass field with its default and, beside the explanation, what else `SettingRule` knows of it."""
+    """A dataclass field with its default and its `SettingRule`."""
     rule = SettingRule(explanation, **given)
     return field(default=default, repr=not rule.secret, metadata={"rule": rule})
 
@@ -179,7 +179,7 @@ class Settings:
 
 
 class Described(NamedTuple):
-    """One setting as its documentation shows it; a section has no ``bounds`` and ``default`` None."""
+    """One setting as the documentation shows it; a section has no ``bounds`` and the ``default`` None."""
 
     path: str
     default: Value | None
@@ -188,7 +188,7 @@ class Described(NamedTuple):
 
 
 def rules(kind: type) -> dict[str, tuple[SettingRule, Value | type]]:
-    """Of a dataclass of settings: each name → its rule, and its default or, for a section, its dataclass."""
+    """For a dataclass of settings: each name → its rule, and its default or, for a section, its dataclass."""
     defaults = kind()
     found: dict[str, tuple[SettingRule, Value | type]] = {}
     for each in fields(kind):
@@ -198,7 +198,7 @@ def rules(kind: type) -> dict[str, tuple[SettingRule, Value | type]]:
 
 
 def describe(kind: type = Settings, prefix: str = "") -> Iterator[Described]:
-    """Every section and setting in the order of the documentation, a section before what is in it."""
+    """Every section and setting in the order of the documentation, a section before its settings."""
     for name, (rule, default) in rules(kind).items():
         if isinstance(default, type):
             yield Described(prefix + name, None, "", rule.explanation)
@@ -209,7 +209,7 @@ def describe(kind: type = Settings, prefix: str = "") -> Iterator[Described]:
 
 
 def checked(where: str, value: object, rule: SettingRule, default: Value) -> Value:
-    """``value`` as the type of ``default``; raises SettingsError that begins with ``where`` if it is not allowed."""
+    """``value`` as the type of ``default``. Raises SettingsError, beginning with ``where``, if it is not allowed."""
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple) or len(value) > MAX_ITEMS:
             raise SettingsError(
@@ -248,28 +248,25 @@ def _number(where: str, value: object, rule: SettingRule, *, whole: bool) -> int
 
 
 def shown(value: object) -> str:
-    """A value of the user's in an error: one short line of printable ASCII."""
+    """A user's value for an error message: one short line of printable ASCII."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    text = (
-        ascii(value)
-        if isinstance(value, str | int | float)
-        else f"a {'list' if isinstance(value, list) else 'mapping'}"
-    )
+    is_plain = isinstance(value, str | int | float)
+    text = ascii(value) if is_plain else "a list" if isinstance(value, list) else "a mapping"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]
 
 OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
-"""Inputs that override a setting, and which."""
+"""Inputs and the settings that they override."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a run is given that is no setting; `token` stays out of its repr."""
+    """The inputs of a run that are not settings; `token` is not in its repr."""
 
     token: str = setting("", "The token that reads the repository and writes memory and comment.", secret=True)
     config: str = setting(".github/precedent.yml", "Where the settings are, on the default branch.", **GLOB)
@@ -292,9 +289,9 @@ def given_inputs(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_inputs(settings: Settings, inputs: Mapping[str, str]) -> Settings:
-    """The settings as the action's inputs override them (names as in `OVERRIDES`); an empty text counts as not given.
+    """The settings with the action's inputs (see `OVERRIDES`) in place; an empty text counts as not given.
 
-    Raises SettingsError that names the input.
+    Raises SettingsError with the name of the input.
     """
     for name, path in OVERRIDES.items():
         if text := inputs.get(name, ""):

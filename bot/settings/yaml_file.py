@@ -1,7 +1,4 @@
-"""Files in YAML of at most 64 KB: the settings and the words of a repository, or one line that says what is wrong.
-
-The only importer of yaml.
-"""
+"""Reads YAML files of at most 64 KB, such as a repository's settings and words. The only importer of yaml."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ TEMPLATES = tuple(
     f".github/precedent/{name}"
     for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
 )
-"""Where a repository's own templates and words are, on the default branch."""
+"""The paths of a repository's own templates and words on the default branch."""
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 4
 MAX_FAULTS = 5
-"""Mistakes of a file that are told at once."""
+"""Mistakes in a file that are reported at once."""
 
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
@@ -37,7 +34,7 @@ MAX_PLAIN_DEPTH = 20
 _TAG = "tag:yaml.org,2002:"
 _EVERY_CHARACTER = [None]
 _HIDDEN_BREAK = re.compile("[\u0085\u2028\u2029]")
-"""Ends of lines to the parser, as in YAML 1.1, and to nobody who reads the file."""
+"""Line ends to the parser, as in YAML 1.1, but not to people who read the file."""
 
 
 class _Loader(SafeLoader):
@@ -56,17 +53,16 @@ for _name, _form in (
 
 
 class PlacedText(NamedTuple):
-    """A text of a file, and where it stands there, as ``FILE:LINE`` for errors."""
+    """A text in a file, and its place as ``FILE:LINE`` for errors."""
 
     text: str
     place: str
 
 
 def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
-    """The settings in ``text``, the content of the file ``name``; the defaults where it is None or empty.
+    """The settings in ``text``, the content of the file ``name``; the defaults if it is None or empty.
 
-    Raises SettingsError with file and line for everything that is not understood, the first five of it: a typo never
-    changes a meaning.
+    Raises SettingsError with file and line for the first five mistakes: a typo never changes a meaning.
     """
     root = _parse(_decoded(text, name), name) if text else None
     if root is None or _is_null(root):
@@ -80,9 +76,9 @@ def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings
 
 
 def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
-    """The flat list ``name: text`` that is in ``text``, the content of the file ``name``; what is empty is left out.
+    """The flat list ``name: text`` in ``text``, the content of the file ``name``, without empty texts.
 
-    Raises SettingsError with file and line for what is no such list, and for a name that stands there twice.
+    Raises SettingsError with file and line for any other content, and for a repeated name.
     """
     root = _parse(_decoded(text, name), name) if text else None
     if root is None or _is_null(root):
@@ -104,10 +100,10 @@ def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
 
 
 def load_plain(text: bytes | str, name: str) -> object:
-    """Whatever ``text``, the content of the file ``name``, holds, as plain dicts, lists and values; for others' files.
+    """The content of somebody else's file ``name`` as plain dicts, lists and values.
 
-    Keys are texts, as they are written; of two alike the later one counts. Raises SettingsError with file and line for
-    what is no YAML, and for what holds more than MAX_EVENTS values or levels beyond MAX_PLAIN_DEPTH, aliases followed.
+    Keys are texts as written; of two equal ones the later counts. Raises SettingsError with file and line for invalid
+    YAML, and for more than MAX_EVENTS values or MAX_PLAIN_DEPTH levels, with aliases followed.
     """
     root = _parse(_decoded(text, name), name, MAX_PLAIN_DEPTH)
     return _plain(root, name, [MAX_EVENTS], 0) if root else None
@@ -116,7 +112,7 @@ def load_plain(text: bytes | str, name: str) -> object:
 def _plain(node: yaml.Node, name: str, left: list[int], depth: int) -> object:
     left[0] -= 1
     if left[0] < 0 or depth > MAX_PLAIN_DEPTH:
-        raise SettingsError(f"{_place(name, node)}: nested or long beyond what can be read")
+        raise SettingsError(f"{_place(name, node)}: too long or too deeply nested to be read")
     if isinstance(node, yaml.MappingNode):
         pairs = ((key.value if isinstance(key, yaml.ScalarNode) else "", value) for key, value in node.value)
         return {key: _plain(value, name, left, depth + 1) for key, value in pairs}
@@ -158,9 +154,9 @@ def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
 
 
 def _check_events(text: str, name: str, most: int) -> None:
-    """Bounds, before a tree is built: events come one by one, so neither depth nor size costs anything.
+    """Check the bounds before a tree is built: events come one by one, so neither depth nor size costs anything.
 
-    ``most`` levels may lie within each other; files of others, which may have more than ours, may have anchors too.
+    ``most`` is the greatest depth. Other people's files, which may be deeper than ours, may also have anchors.
     """
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
@@ -174,7 +170,7 @@ def _check_events(text: str, name: str, most: int) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > most or count > MAX_EVENTS:
-            raise SettingsError(f"{name}:{line}: nested or long beyond what settings need; see config.example.yml")
+            raise SettingsError(f"{name}:{line}: too long or too deeply nested; see config.example.yml")
 
 
 def _is_null(node: yaml.Node) -> bool:
@@ -182,8 +178,8 @@ def _is_null(node: yaml.Node) -> bool:
 
 
 def _section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
-    """An instance of the dataclass ``kind`` from a mapping; what is absent or empty keeps its default. What is wrong
-    with one setting is put to ``faults``."""
+    """An instance of the dataclass ``kind`` from a mapping; absent and empty settings keep their defaults. Mistakes in
+    single settings are added to ``faults``."""
     if not isinstance(node, yaml.MappingNode):
         what = prefix.rstrip(".") or "the file"
         raise SettingsError(
@@ -221,7 +217,7 @@ def _key(node: yaml.Node, known: Mapping[str, object], prefix: str, name: str) -
 
 
 def _remedy(key: str, known: Mapping[str, object], prefix: str) -> str:
-    """The nearest known setting, of the same section first, then of that name anywhere; else the section's names."""
+    """Suggest the nearest setting of the same section, then of any section; else list the section's names."""
     close = [prefix + match for match in difflib.get_close_matches(key[:100], known, n=1)]
     if not close:
         by_leaf = {each.path.rsplit(".")[-1]: each.path for each in reversed([*describe()])}
@@ -236,7 +232,7 @@ def _place(name: str, node: yaml.Node) -> str:
 
 
 def _value(node: yaml.Node) -> object:
-    """The plain value of a node: a scalar, a list of scalars; a mapping stands for itself, as no setting is one."""
+    """The plain value of a node: a scalar or a list of scalars; {} for a mapping, as no setting is one."""
     if isinstance(node, yaml.SequenceNode):
         return [_value(item) for item in node.value]
     if not isinstance(node, yaml.ScalarNode):

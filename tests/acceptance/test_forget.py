@@ -101,7 +101,7 @@ def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stag
     told = summary(stage)
     assert "Issue 2 is forgotten: none of its text is on the branch precedent, nor is any older commit." in told
     assert "Comments of ours that showed it were deleted on: 2, 3, 4." in told
-    assert "These issues point at it and may quote it, and stay in memory: 3." in told
+    assert "These issues refer to it, may quote it, and stay in memory: 3." in told
     assert "Not reached: mail that was sent" in told
     assert SECRET not in told + stage.output.read_text(encoding="utf-8")
     assert not any(SECRET in path.read_text(encoding="utf-8") for path in (stage.folder / ".precedent").glob("*2*"))
@@ -136,7 +136,7 @@ def test_an_administrator_has_it_forgotten_by_a_command(stage: Stage) -> None:
     assert (leaks(stage), where(stage)) == ([], [])
     (reply,) = stage.comments(LEAKY)
     assert "This issue is forgotten" in reply
-    assert "The history of the branch that held it is gone too" in reply
+    assert "The history of the memory branch, which held it, is gone too" in reply
     assert "Out of reach are mail" in reply
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "rocket"]
     assert SECRET not in summary(stage) + stage.output.read_text(encoding="utf-8")
@@ -171,7 +171,7 @@ def test_where_nobody_can_be_asked_who_may_the_command_waits(stage: Stage) -> No
 def test_the_command_takes_no_other_issue(stage: Stage) -> None:
     asked = stage.github.comment(OTHER, "octocat", "/precedent forget #2")
     assert act(stage, "issue_comment", "created", OTHER, asked) == 0
-    assert "That was not understood" in stage.comments(OTHER)[-1]
+    assert "Precedent did not understand that" in stage.comments(OTHER)[-1]
     assert not any(is_forgotten(record) for record in stage.memory().records([LEAKY, OTHER]).values())
 
 

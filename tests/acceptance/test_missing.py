@@ -88,7 +88,7 @@ def test_an_empty_list_takes_nothing_away_and_what_is_asked_about_is_remembered_
     stage.github.edit_issue(2, title="Hang")
     stage.github.faults.add(GRAPHQL, "empty")
     assert rebuild(stage) == 0
-    assert "Not met by the reading: 3; gone from GitHub: 0; not asked about yet: 0." in summary(stage)
+    assert "Missing from the reading: 3; gone from GitHub: 0; not asked about yet: 0." in summary(stage)
     assert held(stage) == ALL | {2: "Hang"}
 
 
@@ -139,7 +139,7 @@ def test_a_limit_while_it_asks_keeps_the_rebuild_open_and_nothing_is_asked_twice
     stage.github.delete_issue(3)
     stage.github.faults.add("GET */issues/*", "primary403", None, after=2)
     assert rebuild(stage) == 0
-    assert "The rebuild is not at its end" in summary(stage)
+    assert "The rebuild is not finished" in summary(stage)
     assert "gone from GitHub: 1; not asked about yet: 1." in summary(stage)
     assert asked_about(stage) == 3
     assert stage.memory().state.manifest.reading is not None
@@ -173,7 +173,7 @@ def test_a_transferred_issue_is_told_where_it_went(stage: Stage) -> None:
 def test_a_dry_run_tells_what_is_gone_and_writes_nothing(stage: Stage) -> None:
     stage.github.delete_issue(1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
-    assert "Not met by the reading: 1; gone from GitHub: 1; not asked about yet: 0." in summary(stage)
+    assert "Missing from the reading: 1; gone from GitHub: 1; not asked about yet: 0." in summary(stage)
     assert held(stage) == ALL
 
 

@@ -26,7 +26,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stage) -> None:
     stage.github.faults.add("POST /graphql", "primary403", None, after=2)
     assert rebuild(stage) == 0
-    assert "The rebuild is not at its end" in summary(stage)
+    assert "The rebuild is not finished" in summary(stage)
     assert "UTC" in summary(stage)
     memory = stage.memory()
     assert (memory.state.manifest.threads, memory.state.manifest.reading is None) == (2 * PER_PAGE, False)

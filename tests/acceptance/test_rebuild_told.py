@@ -102,7 +102,7 @@ def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
     stage.github.clock.advance(3600)
     stage.github.faults.add(GRAPHQL, "drop", None)
     assert stage.act("schedule") == 0
-    assert "The rebuild is not at its end (GitHub could not be reached" in summary(stage)
+    assert "The rebuild is not finished (GitHub could not be reached" in summary(stage)
 
 
 # At a limit
@@ -114,7 +114,7 @@ def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
 def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=after)
     assert rebuild(stage) == 0
-    assert f"- The rebuild is not at its end. {outlook}" in summary(stage)
+    assert f"- The rebuild is not finished. {outlook}" in summary(stage)
     assert summary(stage).count(LIMIT) == 1
     assert stage.outputs()["reason"].startswith(LIMIT)
 
@@ -159,7 +159,7 @@ def test_a_dry_run_tells_what_would_be(stage: Stage) -> None:
 def test_at_a_limit_nothing_of_a_dry_run_is_kept(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
-    assert "The rebuild is not at its end. Nothing is kept; a dry run starts over." in summary(stage)
+    assert "The rebuild is not finished. Nothing is kept; a dry run starts over." in summary(stage)
     assert LIMIT in summary(stage)
     assert "go on" not in summary(stage)
     assert "goes on" not in summary(stage)

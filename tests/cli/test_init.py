@@ -282,10 +282,10 @@ def test_nothing_is_written_through_a_link(checkout: Path, tmp_path: Path, call:
 def test_what_is_no_file_is_left_alone(checkout: Path, call: Run) -> None:
     (checkout / ".github/workflows").mkdir(parents=True)
     os.mkfifo(checkout / WORKFLOW)
-    assert "is no regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
+    assert "is not a regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
     (checkout / WORKFLOW).unlink()
     (checkout / WORKFLOW).mkdir()
-    assert "is no regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
+    assert "is not a regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
     assert not (checkout / CONFIG_PATH).exists()
 
 

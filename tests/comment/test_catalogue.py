@@ -154,8 +154,8 @@ def test_no_word_of_ours_stands_anywhere_else_in_a_reply() -> None:
 
 def test_a_reply_says_how_many_and_which() -> None:
     assert [sentence("limited", None, ENGLISH, often).split(" an hour")[0] for often in (1, 5)] == [
-        "One account may ask 1 time",
-        "One account may ask 5 times",
+        "Each account may ask 1 time",
+        "Each account may ask 5 times",
     ]
     assert [sentence("wrong", Command("wrong", about=about), ENGLISH, 5) for about in ((1,), (1, 2), (1, 2, 3))] == [
         "Issue 1 will not be shown here again.",
@@ -180,7 +180,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         ('comments_many: "{number} mal"', "unknown placeholder {number}; known here: {count}"),
         ('since: "{whats} seit {day}"', "unknown placeholder {whats}; did you mean 'what'?"),
         ('seen_before: "{day}"', "unknown placeholder {day}; known here: none"),
-        ('comments_many: "{count.__class__}"', "curly brackets stand around the name of a placeholder only"),
+        ('comments_many: "{count.__class__}"', "use curly brackets only around the name of a placeholder"),
         ('comments_many: "{count!r:>99}"', "curly brackets"),
         ('comments_many: "{{count}}"', "curly brackets"),
         ('seen_before: "@octo-org/team"', "seen_before: '@' would ping somebody"),

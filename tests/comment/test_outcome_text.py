@@ -63,7 +63,7 @@ def told(hit: Match | Mention) -> str:
         (ended(DUPLICATE), "closed as a duplicate of issue 12, 3 May 2025"),
         (
             ended(replace(DUPLICATE, duplicate_of=None)),
-            "closed as a duplicate, of what is not recorded, 3 May 2025",
+            "closed as a duplicate; the original is not recorded, 3 May 2025",
         ),
         (replace(PULL, merged_at=day(5, 2)), "pull request, merged, 2 May 2025"),
         (replace(PULL, merged_at=day(5, 2), fix=FIX), "pull request, merged, 2 May 2025 · first released in v2.3.0"),

@@ -1,4 +1,4 @@
-"""What a reader gets to see, whole comments compared. ``UPDATE_SNAPSHOTS=1`` writes them anew."""
+"""Whole comments as readers see them, compared with snapshots. ``UPDATE_SNAPSHOTS=1`` writes these again."""
 
 import os
 import re

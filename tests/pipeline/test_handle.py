@@ -27,7 +27,7 @@ def test_each_step_is_told_as_it_begins(office: Office) -> None:
         other.close()
         seen.append((step, state, len(office.github.comments_by(bot.own.login, number))))
 
-    handle_event(Event("issues", "opened", number), replace(bot, watch=look))
+    handle_event(Event("issues", "opened", number), replace(bot, on_stage=look))
     memory.close()
     before = [(step, "", 0) for step in STEPS[:5]]
     assert seen == [*before, ("say", "pending", 0), ("reply", "pending", 1)]
@@ -71,7 +71,7 @@ def test_of_two_runs_at_once_one_keeps_a_comment_true(office: Office, step: str)
 def office_runs(office: Office, event: Event, watch: Callable[[str], None] = lambda _: None) -> None:
     office.github.clock.advance(1)
     memory = office.memory()
-    handle_event(event, replace(office.bot(memory), watch=watch))
+    handle_event(event, replace(office.bot(memory), on_stage=watch))
     memory.close()
 
 

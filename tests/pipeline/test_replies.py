@@ -140,7 +140,7 @@ class Office:
             bot.history,
             Deadline(bot.clock, bot.now, within=bot.within),
             None,
-            partial(unread_requests, bot=bot),
+            partial(unread_requests, run=bot),
         )
         memory.close()
 
@@ -205,7 +205,7 @@ SEARCH = "/precedent search session store"
         (SEARCH, "stranger", DECISION, "rocket", "search"),
         (SEARCH.upper(), "stranger", DECISION, "rocket", "search"),
         (f"Please:\n{SEARCH}\nThank you", "stranger", DECISION, "rocket", "search"),
-        ("/precedent search flux capacitor", "stranger", "speaks of “flux capacitor”", "confused", "search"),
+        ("/precedent search flux capacitor", "stranger", "mentions “flux capacitor”", "confused", "search"),
         ("/precedent context #1", "stranger", DECISION, "rocket", "context"),
         ("/precedent context 1", "stranger", DECISION, "rocket", "context"),
         ("/precedent context #99", "stranger", "no record of this issue", "confused", "context"),
@@ -631,7 +631,7 @@ def test_the_summary_says_in_words_what_was_asked_and_why_it_was_not_done(office
     used_up = "the account's questions of this hour are used up (commands.searches_per_hour: 1)"
     assert told(SEARCH, "stranger") == told(SEARCH, "stranger") == used_up
     assert told("/precedent make coffee", "hubot") == "what was asked was not understood"
-    refused = "only its author or who may write to the repository may ask for that"
+    refused = "only its author or people with write access may ask for that"
     assert told("/precedent off", "stranger") == refused
     assert told("/precedent off", "monalisa") == "asked to say nothing more here"
     assert told(SEARCH, "octocat") == "somebody switched it off on this issue"

@@ -15,7 +15,7 @@ Remember = Callable[..., Memory]
 
 @pytest.fixture
 def remember(tmp_path: Path) -> Iterator[Remember]:
-    """Gives a function that puts records into the memory and returns it, written and opened anew."""
+    """Gives a function that puts records into the memory and returns it, written and opened again."""
     memory = Memory(FolderStore(tmp_path / "store"))
 
     def put(*records: Record) -> Memory:

@@ -1,21 +1,16 @@
 """Similar threads: those that ended apart from the open ones, duplicates folded, nothing shown twice."""
 
-from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from itertools import pairwise
-from typing import Unpack
 
 import pytest
 
 from bot.domain.answer import Match
-from bot.domain.digest import Hit
 from bot.domain.thread import Kind, Thread, Tombstone
 from bot.index.document import entry_of
-from bot.index.protocol import Narrowing, Query
 from bot.memory.memory import Memory
 from bot.reading.digest import digest
-from bot.recall.library import WithoutWords
+from bot.recall.library import Library, WithoutWords
 from bot.recall.similar import Limits, SimilarThreads, find_similar, is_next_in_series
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, similar, thread
@@ -109,17 +104,15 @@ def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: 
 
 
 class WithoutIndex(WithoutWords):
-    """A library whose index cannot be had: it knows its records, and nothing by likeness."""
+    """A library without an index: it has its records, and finds nothing."""
 
-    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
-        return []
-
-    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
-        return {}
+    def __init__(self, library: Library) -> None:
+        super().__init__(library, ())
+        self.search, self.rarity = lambda query, **_: [], lambda terms, *, before=None: {}
 
 
 def test_an_index_that_cannot_be_had_costs_the_matches_and_no_more(remember: Remember) -> None:
-    library = WithoutIndex(remember(closed(1, TITLE, BODY), *FILLER), ())
+    library = WithoutIndex(remember(closed(1, TITLE, BODY), *FILLER))
     assert similar(thread(500, TITLE, BODY), library, None, (), LIMITS) == ((), ())
 
 

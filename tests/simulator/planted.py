@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
 SPEAKING = (
-    "    plans = _still_ours(plans, bot)\n"
-    "    told = [publish_comment(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]\n"
+    "    plans = _still_ours(plans, run)\n"
+    "    results = [publish_comment(plan, run.forge, run.own, mode, run.renderer.words) for plan in plans]\n"
 )
 MOST = 400
 """Histories after which a bug that was not caught counts as missed. The rarest needs 240: few runs meet in a push."""
@@ -38,10 +38,10 @@ BUGS = (
     Bug(
         "the comment comes before memory",
         "bot/pipeline/handle.py",
-        "    bot.memory.commit(_message(event))\n    if bot.memory.is_outdated:\n"
-        "        replies, again.replies = [], []\n    if state.is_first:\n        _tell_beginning(bot)\n"
-        f'    bot.watch("say")\n{SPEAKING}',
-        f"{SPEAKING}    bot.memory.commit(_message(event))\n",
+        "    memory.commit(_message(event))\n    if memory.is_outdated:\n"
+        "        replies, renewals.replies = [], []\n    if state.is_first:\n        _note_beginning(run)\n"
+        f'    run.on_stage("say")\n{SPEAKING}',
+        f"{SPEAKING}    memory.commit(_message(event))\n",
     ),
     Bug(
         "a lost POST is repeated blindly",
@@ -58,8 +58,8 @@ BUGS = (
     Bug(
         "the cursor moves first",
         "bot/pipeline/fetch.py",
-        "    held, said = dict(memory.records(ids)), dict(memory.state.answers(ids))\n",
-        "    held, said = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
+        "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n",
+        "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
     ),

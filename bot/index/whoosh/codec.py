@@ -194,7 +194,7 @@ only what was before it."""
 LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
 """Field → the letter that its keys begin with."""
 
-KINDS = {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}
+KINDS = {kind: number for number, kind in enumerate(Kind, 1)}
 """Kind → the number that stands for it in a column."""
 
 _COUNT = struct.Struct("<I")

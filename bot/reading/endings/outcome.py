@@ -112,7 +112,6 @@ _MAX_STEPS_BACK = 4
 _READ = 4_000
 """Characters of a comment by which its language is told."""
 
-_MAY_COME_BACK = (OutcomeKind.FIXED, OutcomeKind.WORKAROUND, OutcomeKind.ANSWERED, OutcomeKind.STALE)
 _SURE = 0.7
 """From here on events name a fix whatever was said; below, they are a guess."""
 
@@ -383,7 +382,7 @@ def _with_pull(verdict: Judgement | None, thread: Thread) -> Judgement | None:
 
 def _after(verdict: Judgement | None, thread: Thread, closing: Closing) -> Judgement | None:
     """The verdict, or what is left of it when people say later that it did not last."""
-    if verdict is None or not (verdict.kind in _MAY_COME_BACK or verdict.claimed):
+    if verdict is None or not (verdict.kind.traits.may_come_back or verdict.claimed):
         return verdict
     if not is_reopened_in_words(thread, closing.at + SLACK):
         return verdict

@@ -1,0 +1,105 @@
+"""The kinds of threads and the kinds of endings, each with everything that differs from kind to kind.
+
+To add a kind, add a member and its row in the table below it: traits have no defaults, so none can be forgotten.
+Light to import, as a search from a shell begins with it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class KindTraits(NamedTuple):
+    """How one kind of thread differs from the others."""
+
+    noun: str
+    """Its name in English."""
+
+    words: str
+    """The text of ``templates/words.yml`` that names one by its number."""
+
+    path: str
+    """The folder of its address on GitHub; "" for a kind that has no number there."""
+
+    is_conversation: bool
+    """Whether people talk in it, so that memory learns from it."""
+
+    is_suggested: bool
+    """Whether threads of this kind are counted, shown as similar, and answered without a setting."""
+
+    has_state: bool
+    """Whether it is open or closed."""
+
+
+class Kind(StrEnum):
+    """What sort of conversation a thread is. The values are stored; an index also stores their order: append only."""
+
+    ISSUE = "issue"
+    PULL = "pull"
+    PAGE = "page"
+    SESSION = "session"
+
+    @property
+    def traits(self) -> KindTraits:
+        return _KINDS[self]
+
+    @property
+    def is_on_github(self) -> bool:
+        """Whether GitHub numbers threads of this kind, and people can comment on them."""
+        return bool(self.traits.path)
+
+
+_KINDS = {
+    Kind.ISSUE: KindTraits("issue", "issue", "issues", is_conversation=True, is_suggested=True, has_state=True),
+    Kind.PULL: KindTraits("pull request", "pull_request", "pull", True, is_suggested=False, has_state=True),
+    Kind.PAGE: KindTraits("page", "issue", "", is_conversation=False, is_suggested=False, has_state=False),
+    Kind.SESSION: KindTraits("session", "issue", "", is_conversation=True, is_suggested=False, has_state=True),
+}
+
+
+class OutcomeTraits(NamedTuple):
+    """How one kind of ending differs from the others."""
+
+    words: str
+    """The text of ``templates/words.yml`` that tells it in full."""
+
+    short_words: str
+    """The text used when no detail is known: no original of a duplicate, no sentence that declines."""
+
+    is_explained: bool
+    """Whether the kind says why the thread ended; otherwise a comment names whoever closed it."""
+
+    may_come_back: bool
+    """Whether somebody who reports the problem again after the closing refutes it."""
+
+
+class OutcomeKind(StrEnum):
+    """How a closed thread ended; ``UNKNOWN`` when there is no evidence. The values are stored."""
+
+    FIXED = "fixed"
+    ANSWERED = "answered"
+    WORKAROUND = "workaround"
+    NOT_PLANNED = "not planned"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+    @property
+    def traits(self) -> OutcomeTraits:
+        return _OUTCOMES[self]
+
+    @property
+    def is_known(self) -> bool:
+        return self is not OutcomeKind.UNKNOWN
+
+
+_OUTCOMES = {
+    OutcomeKind.FIXED: OutcomeTraits("ended_fixed", "ended_fixed", is_explained=True, may_come_back=True),
+    OutcomeKind.ANSWERED: OutcomeTraits("ended_answered", "ended_answered", is_explained=True, may_come_back=True),
+    OutcomeKind.WORKAROUND: OutcomeTraits("ended_workaround", "ended_workaround", True, may_come_back=True),
+    OutcomeKind.NOT_PLANNED: OutcomeTraits("ended_declined", "ended_not_planned", True, may_come_back=False),
+    OutcomeKind.DUPLICATE: OutcomeTraits("ended_duplicate", "ended_duplicate_unknown", True, may_come_back=False),
+    OutcomeKind.STALE: OutcomeTraits("ended_stale", "ended_stale", is_explained=False, may_come_back=True),
+    OutcomeKind.UNKNOWN: OutcomeTraits("ended_closed", "ended_closed", is_explained=False, may_come_back=False),
+}

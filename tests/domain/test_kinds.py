@@ -1,0 +1,57 @@
+"""A new kind of thread or ending is known wherever kinds differ: in its traits, the words, the schemas and the docs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bot.comment.render import shipped_words
+from bot.domain.card import CardId, card_of
+from bot.domain.kinds import Kind, OutcomeKind
+from bot.index.whoosh.segment_reader import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.json"))
+
+
+def enums(schema: object) -> list[list[object]]:
+    """Every ``enum`` in a JSON schema."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in enums(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["enum"]] if isinstance(schema.get("enum"), list) else []
+    return own + [found for part in schema.values() for found in enums(part)]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_of_thread_is_described_once(kind: Kind) -> None:
+    assert kind.traits.noun
+    assert kind.traits.words in shipped_words().texts
+    digest = json.dumps({"id": 1, "kind": kind, "created_at": "2025-01-01T00:00:00Z"})
+    card = card_of(digest)
+    assert card is not None
+    assert card.kind is kind
+    assert isinstance(card.id, CardId)
+
+
+def test_the_index_keeps_the_numbers_of_kinds() -> None:
+    assert {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}.items() <= KINDS.items()
+
+
+@pytest.mark.parametrize("kind", OutcomeKind)
+def test_each_ending_has_its_words(kind: OutcomeKind) -> None:
+    assert {kind.traits.words, kind.traits.short_words} <= shipped_words().texts.keys()
+
+
+@pytest.mark.parametrize("kinds", [Kind, OutcomeKind])
+@pytest.mark.parametrize("file", SCHEMAS, ids=lambda file: file.name)
+def test_the_schemas_list_every_kind(file: Path, kinds: type[Kind] | type[OutcomeKind]) -> None:
+    lists = [found for found in enums(json.loads(file.read_text())) if set(found) & set(kinds)]
+    assert all(set(found) >= set(kinds) for found in lists if len(set(found) & set(kinds)) > 1), file.name
+
+
+@pytest.mark.parametrize("page", ["docs/endings.md", "docs/command-line.md", "skills/cross-reference/SKILL.md"])
+@pytest.mark.parametrize("kind", [kind for kind in OutcomeKind if kind.is_known])
+def test_the_pages_name_every_ending(page: str, kind: OutcomeKind) -> None:
+    assert kind.value in (ROOT / page).read_text(encoding="utf-8")
