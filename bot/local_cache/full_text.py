@@ -1,39 +1,28 @@
-"""Searches the messages of sessions on this machine by words, and shows of each the part that has most of them.
+"""Searches the messages of sessions on this machine by words, and cuts an excerpt from each hit.
 
-Messages are indexed where they are read, in a file of the cache; nothing of it leaves the machine. The ranking is BM25
-(S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009) with a floor below which
-nothing is shown. What a posting is worth is in `bot.local_cache.session_sync`, the weight of a term in
-`bot.index.impacts`.
+SQLite FTS5 keeps the index, in a file of the cache that never leaves the machine. It holds the terms of our own
+analyser, and the ranking is ours too: BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25
+and Beyond", 2009) with rounded frequencies as in `bot.index.impacts`, and a floor below which nothing is shown.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bot.domain.card import LEAST_PART, SessionPassage
 from bot.errors import WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
-from bot.local_cache.database import is_damage, open_sessions, remove, unusable
-from bot.local_cache.session_sync import (
-    EPOCH,
-    K1,
-    LEVEL_BITS,
-    SessionSync,
-    Tick,
-    departed,
-    is_behind,
-    is_unmapped,
-    microseconds,
-    postings,
-    segments,
-)
+from bot.local_cache.database import SESSIONS, is_damage, open_database, remove, unusable
+from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is_unmapped, microseconds
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFiles
 
@@ -79,7 +68,7 @@ class SessionIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._database = open_sessions(path)
+        self._database = open_database(path, SESSIONS)
 
     def close(self) -> None:
         self._database.close()
@@ -164,7 +153,7 @@ class SessionIndex:
     def _anew(self) -> None:
         self._database.close()
         remove(self._path)
-        self._database = open_sessions(self._path)
+        self._database = open_database(self._path, SESSIONS)
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
@@ -239,36 +228,51 @@ def _seen(text: str) -> str:
 
 # -- ranking ---------------------------------------------------------------------------------------------------------
 
-_LEVEL = (1 << LEVEL_BITS) - 1
+K1, B = 1.2, 0.5
+"""Saturation, and how much length counts: messages of sessions are short or long for no particular reason."""
+
+USUAL = 60
+"""Terms in a usual message."""
+
+_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 class PassageRanking(NamedTuple):
-    """Messages that pass the floor, with their scores in BM25 units, best first; ``rarity`` is that of each term."""
+    """Messages that pass the floor, with their scores in BM25 units, best first; ``rarity`` is the weight of terms."""
 
     found: tuple[tuple[int, float], ...]
     rarity: Mapping[str, float]
 
 
 def rank_passages(database: sqlite3.Connection, wanted: Sequence[str]) -> PassageRanking:
-    """Everything that holds enough of these terms. Of two that are equal the one with the higher number is later."""
-    held = segments(database)
-    total = sum(segment.size - segment.gone for segment in held)
-    numbers = [segment.number for segment in held]
-    gone = departed(database)
+    """Rank all messages that hold enough of these terms. Of two equal messages the one read earlier comes first."""
+    total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(wanted, 1.0)):
-        found = postings(database, numbers, term, gone)
+        found = database.execute(_OCCURRENCES, (term,)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
-        gains = [weight * level * (K1 + 1) for level in LEVELS]
-        for posting in found:
-            passage = posting >> LEVEL_BITS
-            scores[passage] = scores.get(passage, 0.0) + gains[posting & _LEVEL]
+        for passage, count, length in found:
+            gain = weight * _saturated(count, length) * (K1 + 1)
+            scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
     least = LEAST_PART * sum(rarity.values()) * (1 - 1e-9)
     kept = [(passage, scores[passage]) for passage, part in parts.items() if part >= least]
     return PassageRanking(tuple(sorted(kept, key=lambda one: (-one[1], one[0]))), rarity)
+
+
+_OCCURRENCES = (
+    "SELECT o.doc, count(*), p.length FROM occurrences o CROSS JOIN passages p ON p.number = o.doc"
+    " WHERE o.term = ? GROUP BY o.doc"
+)
+
+
+@lru_cache(1 << 16)
+def _saturated(count: int, length: int) -> float:
+    """BM25's part of the frequency, rounded to the nearest level."""
+    frequency = count * (1 / (1 - B + B * length / USUAL))
+    return LEVELS[1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))]
 
 
 # -- excerpts --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bot import __version__
 from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import FORMAT
+from bot.local_cache.database import CARDS
 from bot.reading.analyzer import ANALYSER_VERSION
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def cache_name(text: str) -> str:
     return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
 
 
-_OURS = f"{FORMAT}-{ANALYSER_VERSION}"
+_OURS = f"{CARDS.format}-{ANALYSER_VERSION}"
 CACHE_FILE, FETCHED_FILE = f"glance-{_OURS}.db", f"fetched-{_OURS}"
 """Names in the folder of a memory: its cache, and what was to be said of the last fetch, a file as old as that. Those
 of a version that reads other caches have other names: two versions on one machine leave each other's alone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from bot.git.checkout import remote_of_checkout, remote_of_repository, top_of
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import TABLES, Damaged, connect
+from bot.local_cache.database import CARDS, empty_database, open_database
 from bot.local_cache.local_memory import (
     CACHE_FILE,
     FETCHED_FILE,
@@ -41,9 +40,7 @@ def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
 
 def no_memory(missing: str, top: Path | None = None) -> LocalMemory:
     """A place without a memory, and why."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    database.executescript(TABLES)
-    return LocalMemory(LocalCache(database), top=top, missing=missing)
+    return LocalMemory(LocalCache(empty_database(CARDS)), top=top, missing=missing)
 
 
 def _of_store(where: MemoryOptions, store: Path) -> LocalMemory:
@@ -92,15 +89,9 @@ def _known(path: Path, stamp: str = "") -> LocalCache | None:
     """The cache that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
     if not path.exists():
         return None
-    try:
-        cards = LocalCache(connect(path))
-    except Damaged:
-        return None
-    try:
-        if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
-            return cards
-    except sqlite3.DatabaseError:
-        pass
+    cards = LocalCache(open_database(path, CARDS))
+    if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
+        return cards
     cards.close()
     return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
-from bot.local_cache.database import SESSION_FORMAT
+from bot.local_cache.database import SESSIONS
 from bot.local_cache.full_text import SessionIndex
 from bot.local_cache.local_memory import (
     ProgressBar,
@@ -50,7 +50,7 @@ def open_session_index(
     asked_for = {_whole(each): each for each in given}
     patterns = [*named, *asked_for]
     name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
-    version = SESSION_FORMAT.replace(" ", "-")  # other versions have their own
+    version = SESSIONS.format.replace(" ", "-")  # other versions have their own
     logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
         files = find_sessions(patterns, str(folder))

@@ -23,7 +23,7 @@ from bot.index.impacts import LEVELS
 from bot.index.segment_file import pack
 from bot.index.whoosh.segment_reader import SegmentReader
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import fact, made, note, writing
+from bot.local_cache.database import CARDS, fact, note, open_database, remove, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
 from bot.memory.branch_store import CachedBranch, alone
 from bot.memory.folder_store import FolderStore
@@ -74,23 +74,23 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
                 f"there is no branch {branch!r} at {url}: the Action makes it when it first runs"
                 " (docs/getting-started.md); --store names a folder instead"
             )
-        database = made(cache / CACHE_FILE)
+        database = open_database(cache / CACHE_FILE, CARDS)
         is_known = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
         database.close()
         if not is_known:
             memory = Memory(ReadOnlyStore(store)).open()
             _filled(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
-    with closing(made(cache / CACHE_FILE)) as database:
+    with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
     return ""
 
 
 def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
-    database = made(path)
+    database = open_database(path, CARDS)
     if fact(database, "analyser") not in ("", ANALYSER_VERSION):
         database.close()
-        path.unlink(missing_ok=True)
-        database = made(path)
+        remove(path)
+        database = open_database(path, CARDS)
     try:
         with progress("Reading the memory", steps(memory)) as tick:
             fill_cache(database, memory, stamp, tick)
