@@ -1,4 +1,4 @@
-"""Reads the user's checkout with git: where it was cloned from, and what is worked on. Nothing in it is run or changed."""
+"""Reads the user's checkout with git: its remotes, and the work in progress. Nothing in it is run or changed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class PushRejected(GitError):
 
 
 class PushRaced(PushRejected):
-    """The same, noticed by the server while moving the branch; or the push arrived twice and the first one succeeded."""
+    """The same, noticed by the server while moving the branch; or a push that arrived twice and succeeded."""
 
 
 class RemoteUnreachable(GitError):
