@@ -282,7 +282,7 @@ def keep_some(reader: Reader) -> None:
     rate = reader.rate
     if rate and rate.left < min(KEPT, rate.limit // 2):
         told = "most of this hour's requests are used, the rest is left to new issues"
-        raise RateLimited(told, until=rate.anew, resource=HISTORY)
+        raise RateLimited(told, until=rate.ends, resource=HISTORY)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[ListedIssue, dict[str, Any]]:

@@ -34,7 +34,7 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
-    begins_anew,
+    hour_ends,
     meaning_of,
     meaning_of_errors,
 )
@@ -230,7 +230,7 @@ class HttpTransport:
     def _note_rate(self, headers: Mapping[str, str]) -> None:
         left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
         if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
-            self.rate = Rate(int(left), int(limit), begins_anew(headers))
+            self.rate = Rate(int(left), int(limit), hour_ends(headers))
 
 
 class _Connection(HTTPSRequestsConnectionClass):

@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 
 MAX_WORDS = 2_000
-"""Characters of what is looked for."""
+"""Characters of a query that are used."""
 
 MAX_MESSAGES = 20_000
-"""Messages of one session that are told, the first ones."""
+"""Messages of one session that are shown, the first ones."""
 
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TITLE = 200
 _AHEAD = 50
-"""More of the best are read than are wanted, since a message may be told twice."""
+"""Extra hits that are read, since a message may occur twice."""
 
 
 class Outline(NamedTuple):
-    """A session without what was said. ``title`` is the first line of the first prompt, ``turn_count`` the number of
-    messages, ``path`` a file that tells it; times are None where no line tells one."""
+    """A session without its messages. ``title`` is the first line of the first prompt, ``turn_count`` the number of
+    messages, ``path`` a file that contains it; times are None if no line has one."""
 
     id: str
     title: str
@@ -58,13 +58,13 @@ class Outline(NamedTuple):
 
 
 class UnknownSession(NamedTuple):
-    """Why there is no such session."""
+    """The reason why there is no such session."""
 
     reason: str
 
 
 class SessionIndex:
-    """The index at ``path``, made when they are first looked at. Raises WorldError where the file cannot be used."""
+    """The index of sessions in the file at ``path``. Raises WorldError if the file cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -74,34 +74,37 @@ class SessionIndex:
         self._database.close()
 
     def refresh(self, files: SessionFiles, tick: Tick = lambda _: None) -> tuple[str, ...]:
-        """Read what is new in these files, and forget all others; what was left out, in sentences.
+        """Read what is new in these files, and forget all others. Returns sentences about what was left out.
 
-        ``tick`` is told of every portion of lines that was read. A kill costs the portion that is being read.
+        ``tick`` receives the number of lines of each portion. A kill loses only the portion that is being read.
         """
         try:
             return self._refreshed(files, tick)
         except sqlite3.Error as error:
             if not is_damage(error):
                 unusable(self._path, error)
-        self._anew()
+        self._start_over()
         with self._asked():
             return self._refreshed(files, tick)
 
     def search(self, words: str, limit: int = 10, since: datetime | None = None) -> list[SessionPassage]:
-        """The messages that hold most of these words, best first and of equal ones the newest; none where all hold
-        less than half of them by rarity. ``since`` leaves out what is older, and what tells no time."""
+        """Return the messages that match these words best, newest first among equals.
+
+        A message must hold at least half of the words, weighted by rarity. ``since`` leaves out older messages and
+        those without a time.
+        """
         with self._asked():
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
     @property
     def size(self) -> int:
-        """Number of sessions in which something was said."""
+        """Number of sessions with messages."""
         with self._asked():
             return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
     def sessions(self, since: datetime | None = None) -> list[Outline]:
-        """All sessions in which something was said since then, the one that ended last first."""
+        """Return all sessions with messages since then, the most recently ended first."""
         least = -1 if since is None else microseconds(since)
         with self._asked():
             rows = self._database.execute(
@@ -113,7 +116,7 @@ class SessionIndex:
             return [self._outline(row) for row in rows.fetchall()]
 
     def session(self, id: str) -> Thread | UnknownSession:
-        """What was said in a session, as a thread."""
+        """Return a session as a thread."""
         from bot.sources.session import Session, Utterance, thread_of
 
         with self._asked():
@@ -128,13 +131,13 @@ class SessionIndex:
         told: dict[tuple[str, str], str] = {}
         said = []
         for kind, text, at, files, path, _ in rows:
-            if not text or told.setdefault((kind, text), path) == path:  # another file tells the same once more
+            if not text or told.setdefault((kind, text), path) == path:  # repeated by another file
                 said.append(Utterance(kind, text, _time(at), tuple(filter(None, files.split("\n")))))
         issue = next((row[5] for row in rows if row[5]), None)
         return thread_of(Session(id, rows[0][4], _in_time(said), issue))
 
     def broken(self) -> dict[str, int]:
-        """How many lines of each file were skipped because they could not be read; files without such are not told."""
+        """Return the number of unreadable lines of each file that has any."""
         with self._asked():
             return dict(
                 self._database.execute(
@@ -150,20 +153,20 @@ class SessionIndex:
         failed = [f"{path} cannot be read: {reason}" for path, reason in sorted(sync.failed.items())]
         return (*files.notes, *failed)
 
-    def _anew(self) -> None:
+    def _start_over(self) -> None:
         self._database.close()
         remove(self._path)
         self._database = open_database(self._path, SESSIONS)
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
-        """Around everything that asks the database: a damaged one is gone afterwards."""
+        """Wrap every query: a damaged file is replaced."""
         try:
             yield
         except sqlite3.Error as error:
             if not is_damage(error):
                 unusable(self._path, error)
-            self._anew()
+            self._start_over()
             raise WorldError(f"{self._path} was damaged and is made anew", "try once more") from error
 
     def _passages(self, ranking: PassageRanking, limit: int, since: datetime | None) -> Iterator[SessionPassage]:
@@ -208,7 +211,7 @@ class SessionIndex:
 
 
 def _in_time(said: Iterable[Utterance]) -> tuple[Utterance, ...]:
-    """In order of time, as several files tell it; what tells no time stays behind what stands before it."""
+    """Order messages of several files by time; one without a time stays after its predecessor."""
     now = EPOCH
     times: list[tuple[datetime, int, Utterance]] = []
     for each in said:
@@ -222,7 +225,7 @@ def _time(number: int | None) -> datetime | None:
 
 
 def _seen(text: str) -> str:
-    """The text without comments of HTML, which nobody sees, before any of it is cut out."""
+    """The text without HTML comments, which are invisible, before it is cut."""
     return _HIDDEN.sub("", text) if "<!--" in text else text
 
 
@@ -281,11 +284,11 @@ MAX_EXCERPT = 500
 """Characters."""
 
 _LEAD = 80
-"""Characters before the first word that was looked for."""
+"""Characters before the first word of the query."""
 
 _ELLIPSIS = "…"
 _CHUNK = re.compile(r"\S{1,80}")
-"""A word; of a script without spaces, or of encoded data, a piece."""
+"""A word, or a piece of encoded data or of a script without spaces."""
 
 _BREAK = re.compile(r"\s")
 
@@ -297,9 +300,9 @@ class _Hit(NamedTuple):
 
 
 def excerpt(text: str, files: str, wanted: Mapping[str, float]) -> str:
-    """At most 500 characters of the text; ``files`` (one in a line) below it where only their names have a word.
+    """Return at most 500 characters of the text, and below it those ``files`` (one per line) that alone have a word.
 
-    ``wanted`` tells how much each term of the search says.
+    ``wanted`` is the weight of each term of the query.
     """
     hits = _hits(text, wanted)
     named = _named(files, wanted.keys() - {term for hit in hits for term in hit.held}, text)
@@ -339,7 +342,7 @@ def _window(text: str, hits: list[_Hit], wanted: Mapping[str, float], room: int)
 
 
 def _best(hits: list[_Hit], wanted: Mapping[str, float], width: int) -> int:
-    """Where the stretch of this width begins whose terms say most; of equal ones the first."""
+    """The start of the window of this width with the greatest weight of terms; the first of equal ones."""
     best, place, last = 0.0, hits[0].start if hits else 0, 0
     counts: dict[str, int] = {}
     for first, hit in enumerate(hits):
