@@ -1,4 +1,8 @@
-"""Finds a repository's cards on this machine by words, id, file, link and time."""
+"""Finds a repository's cards on this machine by words, id, file, link and time.
+
+The file has copies of the index's posting lists: the index of a branch lies in git objects, in the format of Whoosh or
+in parts, and loading what reads it (git, Whoosh, NumPy) takes longer than a search.
+"""
 
 from __future__ import annotations
 
