@@ -23,7 +23,7 @@ from jwt.exceptions import PyJWTError
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
-from bot.github.api import PER_PAGE, object_in
+from bot.github.api import PER_PAGE, object_in, objects_in
 from bot.github.errors import (
     ForgeError,
     Gone,
@@ -145,14 +145,14 @@ class App:
         before = time.time()
         answer = self._ask("GET", "/app")
         told = object_in(_json(answer))
-        slug, permissions = clean(told.get("slug")), object_in(told.get("permissions"))
+        slug, permissions, events = clean(told.get("slug")), object_in(told.get("permissions")), told.get("events")
         if not slug:
             raise Unreachable(UNREADABLE)
         return AppInfo(
             id=_number(told.get("id")),
             slug=slug,
             login=f"{slug}[bot]",
-            events=tuple(map(clean, _list(told.get("events")))),
+            events=tuple(map(clean, events)) if isinstance(events, list) else (),
             permissions={clean(name): clean(level) for name, level in permissions.items()},
             ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
@@ -164,8 +164,8 @@ class App:
         """
         told = self._token(installation, {"repository_ids": [repository], "permissions": PERMISSIONS})
         token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
-        listed = [each for each in map(object_in, _list(told.get("repositories"))) if each.get("id") == repository]
-        shown = listed[0] if listed else self._repository(token, repository)
+        listed = (each for each in objects_in(told.get("repositories")) if each.get("id") == repository)
+        shown = next(listed, None) or self._repository(token, repository)
         name = clean(shown.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNREADABLE)
@@ -188,7 +188,7 @@ class App:
         query: dict[str, str | int] = {"per_page": PER_PAGE}
         while True:
             answer = self._ask("GET", "/app/hook/deliveries", params=query)
-            for told in map(object_in, _list(_json(answer))):
+            for told in objects_in(_json(answer)):
                 found = _delivery(told)
                 if found.delivered_at < until:
                     return
@@ -224,8 +224,8 @@ class App:
         while True:
             page += 1
             told = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
-            listed = _list(object_in(told).get(name) if name else told)
-            yield from map(object_in, listed)
+            listed = objects_in(object_in(told).get(name) if name else told)
+            yield from listed
             if len(listed) < PER_PAGE:
                 return
 
@@ -292,10 +292,6 @@ def _instant(stamp: object) -> int:
     except ValueError:
         return 0
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
-
-
-def _list(data: object) -> list[Any]:
-    return data if isinstance(data, list) else []
 
 
 def _number(value: object) -> int:

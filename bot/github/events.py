@@ -11,8 +11,6 @@ from bot.domain.thread_json import clean
 from bot.errors import UserError
 from bot.github.api import object_in, objects_in
 
-_LARGEST = 2**53
-
 
 @dataclass(frozen=True, slots=True)
 class PayloadRepository:
@@ -67,7 +65,7 @@ def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _whole_number(value: object) -> int:
     """``value`` if it is one of GitHub's numbers, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 MAX_PAYLOAD = 25 * 1024 * 1024
