@@ -167,7 +167,7 @@ class SessionIndex:
             if not is_damage(error):
                 unusable(self._path, error)
             self._start_over()
-            raise WorldError(f"{self._path} was damaged and is made anew", "try once more") from error
+            raise WorldError(f"{self._path} was damaged and has been emptied", "try again") from error
 
     def _passages(self, ranking: PassageRanking, limit: int, since: datetime | None) -> Iterator[SessionPassage]:
         least = None if since is None else microseconds(since)

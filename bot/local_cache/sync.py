@@ -158,7 +158,7 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
 
 def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
     lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
-    return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
+    return [f"{lacking:,} threads have no digest and are not found here: run a rebuild."] if lacking > 0 else []
 
 
 def steps(memory: Memory) -> int:
@@ -192,7 +192,7 @@ def _add_segment(database: sqlite3.Connection, segment: SegmentReader, number: i
         ]
         threads = [(number, document, name_of(segment.entry(document).id)) for document in range(segment.count)]
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
-        raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
+        raise StoreError(f"the index is damaged ({error!s:.120}); run a rebuild") from error
     database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
     database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
 

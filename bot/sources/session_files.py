@@ -108,7 +108,7 @@ def _named(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
         yield file
         return
     if not rest and not Path(root).is_dir():
-        notes.append(f"{_told(root)} is no folder and no regular file")
+        notes.append(f"{_told(root)} is neither a folder nor a regular file")
     globs = Globs(["/".join(rest)] if rest else _WITHIN)
     yield from (file for each, name in _walk(root, globs, notes) if globs.match(name) and (file := _file(each, top)))
 
@@ -124,7 +124,7 @@ def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]
             continue
         seen += len(entries)
         if seen > MAX_ENTRIES:
-            notes.append(f"{_told(root)} is not looked at to its end: it has more than {MAX_ENTRIES:,} entries")
+            notes.append(f"{_told(root)} was not searched completely: it has more than {MAX_ENTRIES:,} entries")
             return
         for entry in entries:
             name = f"{lead}{entry.name}"

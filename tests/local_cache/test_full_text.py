@@ -267,7 +267,7 @@ def test_a_file_that_cannot_be_read_costs_a_note(place: Place) -> None:
     files = find_sessions(["."], str(place.folder))
     path.unlink()
     os.mkfifo(path)
-    assert place.logs.refresh(files) == (f"{path} cannot be read: {path} is no regular file",)
+    assert place.logs.refresh(files) == (f"{path} cannot be read: {path} is not a regular file",)
     assert place.logs.search("widget") == []
 
 
@@ -405,7 +405,7 @@ def test_damage_that_only_a_search_sees_is_told_and_mended(place: Place) -> None
     write(place.folder / "a.log", prompt("first widget"))
     place.refresh()
     place.rows("DROP TABLE words")
-    with pytest.raises(WorldError, match="was damaged and is made anew; try once more"):
+    with pytest.raises(WorldError, match="was damaged and has been emptied; try again"):
         place.logs.search("widget")
     assert place.search("widget") == ["first widget"]
 
