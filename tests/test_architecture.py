@@ -80,7 +80,6 @@ OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
 FOREIGN_PACKAGES = {
     "numpy": ("bot.ranking", "bot.index"),
     "whoosh": ("bot.index.whoosh",),
-    "githubkit": ("bot.github",),
 }
 """Libraries that packages of ours, instead of one module, keep to themselves."""
 
