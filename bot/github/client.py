@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bot.github.api import PER_PAGE, Json, Rate
@@ -26,13 +26,6 @@ _LOGIN = re.compile(
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
-
-
-class _How(TypedDict, total=False):
-    """Options of `HttpTransport.ask`."""
-
-    again: bool
-    spare: bool
 
 
 class GitHubClient:
@@ -188,16 +181,23 @@ class GitHubClient:
         """Wait so many seconds, and forget the limits that are over by then."""
         self._transport.pause_requests(seconds)
 
-    def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> HttpAnswer:
-        return self._ask("GET", path, query, **how)
+    def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False, spare: bool = False) -> HttpAnswer:
+        return self._ask("GET", path, query, again=again, spare=spare)
 
-    def _write(self, verb: str, path: str, body: Json, **how: Unpack[_How]) -> Json:
-        data: Json = _shaped(self._ask(verb, path, None, body, **how).data, dict)
+    def _write(self, verb: str, path: str, body: Json, *, spare: bool = False) -> Json:
+        data: Json = _shaped(self._ask(verb, path, None, body, spare=spare).data, dict)
         _shaped(data.get("id"), int)
         return data
 
     def _ask(
-        self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, **how: Unpack[_How]
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Json | None = None,
+        *,
+        again: bool = False,
+        spare: bool = False,
     ) -> HttpAnswer:
         """Return the answer, wherever the repository is now. Raises Gone if only the issue went elsewhere.
 
@@ -206,7 +206,7 @@ class GitHubClient:
         rest = path.removeprefix(self._repo)
         for _ in range(HOPS):
             there = path if rest == path else (self._home or self._repo) + rest  # the rate limit has no repository
-            answer = self._transport.ask(verb, there, query, body, **how)
+            answer = self._transport.ask(verb, there, query, body, again=again, spare=spare)
             if not answer.led_to:
                 return answer
             self._home = self._moved(rest, answer.led_to)

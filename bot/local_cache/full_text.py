@@ -57,12 +57,6 @@ class Outline(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-class UnknownSession(NamedTuple):
-    """The reason why there is no such session."""
-
-    reason: str
-
-
 class SessionIndex:
     """The index of sessions in the file at ``path``. Raises WorldError if the file cannot be used."""
 
@@ -115,8 +109,8 @@ class SessionIndex:
             )
             return [self._outline(row) for row in rows.fetchall()]
 
-    def session(self, id: str) -> Thread | UnknownSession:
-        """Return a session as a thread."""
+    def session(self, id: str) -> Thread | None:
+        """Return a session as a thread, None if it is unknown."""
         from bot.sources.session import Session, Utterance, thread_of
 
         with self._asked():
@@ -127,7 +121,7 @@ class SessionIndex:
                 (id, MAX_MESSAGES),
             ).fetchall()
         if not rows:
-            return UnknownSession("no session of this name is in the files that were read")
+            return None
         told: dict[tuple[str, str], str] = {}
         said = []
         for kind, text, at, files, path, _ in rows:

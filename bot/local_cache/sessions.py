@@ -73,7 +73,6 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
 
     Committed transcripts are left out: anybody who may open a pull request could put words into the agent's mouth.
     """
-    from bot.domain.thread import Thread
     from bot.git.checkout import tracked_files
 
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
@@ -82,15 +81,12 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
         working = [one for one in logs.sessions() if one.issue == number]
         committed = tracked_files(place.top, [one.path for one in working]) if place.top else set()
         told = (logs.session(one.id) for one in working if one.path not in committed)
-        return [one for one in told if isinstance(one, Thread)]
+        return [one for one in told if one]
 
 
 def session_named(place: LocalMemory, key: str) -> Thread | None:
-    from bot.domain.thread import Thread
-
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
-        found = logs.session(key) if logs else None
-        return found if isinstance(found, Thread) else None
+        return logs.session(key) if logs else None
 
 
 def _whole(given: str) -> str:

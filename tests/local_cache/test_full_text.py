@@ -24,7 +24,7 @@ from bot.domain.card import LEAST_PART, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as logs_feed
-from bot.local_cache.full_text import MAX_EXCERPT, Outline, SessionIndex, UnknownSession, excerpt
+from bot.local_cache.full_text import MAX_EXCERPT, Outline, SessionIndex, excerpt
 from bot.reading.analyzer import terms
 from bot.sources.session_files import find_sessions
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write
@@ -315,8 +315,8 @@ def test_a_session_is_told_with_its_issue_and_files(place: Place) -> None:
     assert [each.issue for each in place.logs.sessions()] == [None]
 
 
-def test_a_session_that_is_not_there_is_told_with_a_reason(place: Place) -> None:
-    assert place.logs.session("h-1") == UnknownSession("no session of this name is in the files that were read")
+def test_a_session_that_is_not_there_is_none(place: Place) -> None:
+    assert place.logs.session("h-1") is None
 
 
 def test_a_session_in_several_files_is_told_in_order_of_time(place: Place) -> None:
