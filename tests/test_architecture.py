@@ -61,9 +61,7 @@ CLOCKS = {
     "sleep",
 }
 STARTERS = {
-    "bot.git.checkout": "git in a checkout",
-    "bot.git.repository": "git in a repository of our own",
-    "bot.git.objects": "the same, for the processes that stay",
+    "bot.git.process": "git",
     "bot.server.processes": "our own workers",
     "bot.server.startup_check": "git --version",
 }
@@ -82,7 +80,6 @@ OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
 FOREIGN_PACKAGES = {
     "numpy": ("bot.ranking", "bot.index"),
     "whoosh": ("bot.index.whoosh",),
-    "githubkit": ("bot.github",),
 }
 """Libraries that packages of ours, instead of one module, keep to themselves."""
 
@@ -421,7 +418,7 @@ def test_what_is_pure_is_not_blamed() -> None:
 )
 def test_a_program_that_is_started_in_the_wrong_place_is_seen(text: str) -> None:
     assert started(module(text, "bot.cli.sample"))
-    assert not started(module(text, "bot.git.checkout"))
+    assert not started(module(text, "bot.git.process"))
 
 
 def test_a_circle_is_seen() -> None:

@@ -93,7 +93,7 @@ def behind_tls(url: str, certificate: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", [None, *NAMED])
-def test_rest_graphql_and_git_each_need_one_of_the_variables(
+def test_the_api_and_git_each_need_one_of_the_variables(
     stage: Stage, certificate: Path, monkeypatch: pytest.MonkeyPatch, missing: str | None
 ) -> None:
     for name in NAMED:
@@ -108,7 +108,7 @@ def test_rest_graphql_and_git_each_need_one_of_the_variables(
         code = run(environ, datetime.fromisoformat(stage.github.clock.now), write_gap=0)
     told = stage.summary.read_text(encoding="utf-8")
     is_well = code == 0 and "could not be reached" not in told
-    assert is_well is (missing is None), told
+    assert is_well is (missing in (None, "SSL_CERT_FILE")), told  # that one is for the App of the server
 
 
 def test_the_page_names_the_variables() -> None:

@@ -1,12 +1,9 @@
-"""Reads a checkout by git alone, which changes and runs nothing: where it comes from, what is worked on."""
+"""Reads the user's checkout with git: its remotes, and the work in progress. Nothing in it is run or changed."""
 
 from __future__ import annotations
 
 import os
 import re
-import resource
-import signal
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -19,30 +16,23 @@ from bot.domain.card import Worktree
 from bot.errors import UserError, WorldError
 
 if TYPE_CHECKING:
-    import subprocess
+    from bot.git.process import GitAnswer
 
 
 PATIENCE = 5.0
-"""Seconds that one process may take."""
+"""Seconds that one git process may take."""
 
 MOST_BYTES = 1 << 18
-"""Bytes of what git prints that are read; a process that prints more is ended."""
+"""Bytes that are read of git's output."""
 
-_MOST_REMARKS = 1 << 12
-_PIECE = 1 << 16
 _MOST_FILTERS = 50
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT")
-"""With the home folder come the person's own settings, such as safe.directory."""
+"""The home folder brings the user's own settings, such as safe.directory."""
 
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",  # also where git is too old to know GIT_NO_LAZY_FETCH
-    "GIT_ATTR_NOSYSTEM": "1",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
 }
 _SETTINGS = {
     "core.fsmonitor": "false",
@@ -57,7 +47,7 @@ _SETTINGS = {
     "submodule.recurse": "false",
 }
 FIRST = ("upstream", "origin")
-"""Remotes in the order in which they count: the issues of a fork are in the repository that it was forked from."""
+"""Names of remotes, most important first: the issues of a fork are in the repository it was forked from."""
 
 _NO_FILTER = {"clean": "", "smudge": "", "process": "", "required": "false"}
 _WANTED = r"^(filter\..*|remote\..*\.url)$"
@@ -66,21 +56,12 @@ _REMOTE = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 
 
 class NoAnswer(WorldError):
-    """Git could not be asked, or did not come to an end."""
-
-
-class GitAnswer(NamedTuple):
-    """What git printed, at most MOST_BYTES of it: ``is_cut`` says that there was more."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-    is_cut: bool = False
+    """Git could not be run, or did not end in time."""
 
 
 def top_of(folder: Path) -> Path | None:
-    """The topmost folder of the checkout that ``folder`` is in; None outside of any, and in a bare repository."""
-    with suppress(OSError, RuntimeError):  # links in a circle
+    """Return the top folder of the checkout around ``folder``; None outside a checkout and in a bare repository."""
+    with suppress(OSError, RuntimeError):  # circular symlinks
         whole = folder.resolve()
         for each in (whole, *whole.parents):
             if (each / ".git").exists():
@@ -91,14 +72,15 @@ def top_of(folder: Path) -> Path | None:
 
 
 def is_bare(folder: Path) -> bool:
-    """Whether this very folder is a repository without files: a stranger's checkout may hold one, with settings."""
+    """Whether this very folder is a bare repository: a stranger's checkout may hold one, with settings of its own."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 class CheckoutGit:
-    """The git program in the checkout that begins at ``top``; each call is a process of ``patience`` seconds at most.
+    """Runs git in the checkout at ``top``; each call may take ``patience`` seconds.
 
-    Git works in ``top`` itself, whatever folder the settings of the checkout name (core.worktree).
+    Nothing that the settings of the checkout name is run, and git works in ``top`` even if they name another folder
+    (core.worktree).
     """
 
     def __init__(self, top: Path, patience: float = PATIENCE) -> None:
@@ -106,10 +88,7 @@ class CheckoutGit:
 
     @property
     def remotes(self) -> Mapping[str, str]:
-        """Name → address of the remotes, as the settings have them. Raises NoAnswer.
-
-        The first one counts, for every command.
-        """
+        """Name → address of the remotes, as configured. Every command uses the first one. Raises NoAnswer."""
         found: dict[str, str] = {}
         for key, address in self._known:
             named = _REMOTE.fullmatch(key)
@@ -118,12 +97,12 @@ class CheckoutGit:
         return {name: found[name] for name in (*FIRST, *sorted(found.keys() - {*FIRST})) if name in found}
 
     def refusal(self) -> str:
-        """Why git does not look into this checkout, such as that it is another account's; "" where it does."""
+        """Why git refuses this checkout, for example because another account owns it; "" if it does not."""
         answer = self.run("rev-parse", "--git-dir")
-        return meaning(answer.stderr) if answer.returncode else ""
+        return _complaint(answer.stderr) if answer.returncode else ""
 
     def noted_main(self) -> str:
-        """The default branch of the first remote of which the clone noted it; "" where it noted none."""
+        """The default branch of the first remote for which the clone recorded one, else ""."""
         for name in self.remotes:
             start = f"refs/remotes/{name}/"
             if noted := self.line("symbolic-ref", "--quiet", f"{start}HEAD"):
@@ -131,106 +110,55 @@ class CheckoutGit:
         return ""
 
     def run(self, *words: str) -> GitAnswer:
-        """What git answers to these words. Raises NoAnswer."""
+        """Run `git words`. Raises NoAnswer."""
         return self._ask({**_SETTINGS, **self._no_filters}, words)
 
     def line(self, *words: str) -> str:
-        """The first line that git prints, "" where it fails. Raises NoAnswer."""
+        """Return the first line that git prints, "" if it fails. Raises NoAnswer."""
         answer = self.run(*words)
         return "" if answer.returncode else answer.stdout.decode("utf-8", "surrogateescape").partition("\n")[0]
 
     @cached_property
     def _known(self) -> list[tuple[str, str]]:
         answer = self._ask(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED))
-        if answer.is_cut:  # the settings that are cut off may name filters
+        if answer.is_cut:  # the rest may name filters
             raise NoAnswer("the settings of the checkout are too long")
-        if answer.returncode not in (0, 1):  # 1: there is none
-            raise NoAnswer(meaning(answer.stderr))
+        if answer.returncode not in (0, 1):  # 1: no such setting
+            raise NoAnswer(_complaint(answer.stderr))
         printed = answer.stdout.decode("utf-8", "surrogateescape")
         items = (item.partition("\n") for item in printed.split("\0") if item)
         return [(key, value) for key, _, value in items]
 
     @cached_property
     def _no_filters(self) -> dict[str, str]:
-        """Git has no switch against all filters, only against each by its name."""
+        """Settings that switch off each filter by its name, as git has no switch for all of them."""
         drivers = {found["driver"] for key, _ in self._known if (found := _FILTER.fullmatch(key))}
         if any("=" in driver for driver in drivers) or len(drivers) > _MOST_FILTERS:
             raise NoAnswer("its settings name filters that cannot be switched off")
         return {f"{driver}.{name}": value for driver in drivers for name, value in _NO_FILTER.items()}
 
     def _ask(self, settings: Mapping[str, str], words: tuple[str, ...]) -> GitAnswer:
-        process = self._started(settings, words)
-        with process:
-            try:
-                bound(process.pid)
-                return _answer(process, self._patience)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-
-    def _started(self, settings: Mapping[str, str], words: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        import subprocess  # a command that asks no git does without
+        from bot.git.process import QUIET, finish, inherited, start  # a command that needs no git does without
 
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         own = {"GIT_WORK_TREE": str(self._top), "GIT_CEILING_DIRECTORIES": str(self._top.parent)}
-        kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment = inherited(_INHERITED) | QUIET | _ENVIRONMENT | own
         try:
-            return subprocess.Popen(
-                ("git", "--no-pager", *options, *words),
-                cwd=self._top,
-                env=kept | _ENVIRONMENT | own,
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
+            return finish(start(("--no-pager", *options, *words), self._top, environment), self._patience, MOST_BYTES)
+        except TimeoutError:
+            raise NoAnswer(f"no end after {self._patience:g} s") from None
         except (OSError, ValueError) as error:
             if isinstance(error, FileNotFoundError) and error.filename == "git":
                 raise NoAnswer("git is not installed", "install it and put it on PATH") from error
             raise NoAnswer(f"git cannot be started in {self._top}") from error
 
 
-def _answer(process: subprocess.Popen[bytes], patience: float) -> GitAnswer:
-    """Read both pipes as they fill, since a process waits where nobody reads."""
-    import selectors
-
-    assert process.stdout
-    assert process.stderr
-    until = time.monotonic() + patience
-    printed, remarks = bytearray(), bytearray()
-    with selectors.DefaultSelector() as pipes:
-        pipes.register(process.stdout, selectors.EVENT_READ, printed)
-        pipes.register(process.stderr, selectors.EVENT_READ, remarks)
-        while pipes.get_map():
-            ready = pipes.select(max(0.0, until - time.monotonic()))
-            if not ready:
-                raise NoAnswer(f"no end after {patience:g} s")
-            for pipe, _ in ready:
-                piece = os.read(pipe.fd, _PIECE)
-                if not piece:
-                    pipes.unregister(pipe.fileobj)
-                elif pipe.data is printed or len(remarks) < _MOST_REMARKS:
-                    pipe.data.extend(piece)
-            if len(printed) > MOST_BYTES:
-                return GitAnswer(0, bytes(printed[:MOST_BYTES]), bytes(remarks), is_cut=True)
-    return GitAnswer(_ended(process, until, patience), bytes(printed), bytes(remarks))
-
-
-def _ended(process: subprocess.Popen[bytes], until: float, patience: float) -> int:
-    import subprocess
-
-    try:
-        return process.wait(max(0.1, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise NoAnswer(f"no end after {patience:g} s") from None
-
-
 def _shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def meaning(said: bytes) -> str:
-    """What git complains of, in one line."""
+def _complaint(said: bytes) -> str:
+    """What git complains about, in one line."""
     if b"dubious ownership" in said:
         return "the checkout belongs to somebody else; git asks for safe.directory"
     first = said.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
@@ -246,7 +174,7 @@ _FORMAT = ("--no-show-signature", "--encoding=UTF-8", "--format=%x00%H%x00%B")
 _MAIN = ("main", "master", "trunk")
 _ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _PLAIN_FIELDS = {b"1": 8, b"2": 9, b"u": 10}
-"""How many fields stand before the path: changed, renamed, unmerged (git-status, porcelain format version 2)."""
+"""Number of fields before the path: changed, renamed, unmerged (git-status, porcelain format version 2)."""
 
 _MARKERS = (
     *(("pyproject.toml", "python"), ("setup.py", "python"), ("Cargo.toml", "rust"), ("go.mod", "go")),
@@ -257,7 +185,7 @@ _MARKERS = (
 
 
 class _Status(NamedTuple):
-    """``head`` is the branch, "" where detached; ``has_commit`` is false in an empty repository."""
+    """``head`` is the branch, "" when detached; ``has_commit`` is false in an empty repository."""
 
     head: str = ""
     has_commit: bool = False
@@ -266,9 +194,9 @@ class _Status(NamedTuple):
 
 
 def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
-    """The signals of the checkout that ``folder`` is in. Never fails: what could not be had stands in ``unused``.
+    """Read the signals of the checkout around ``folder``. Never fails: ``unused`` names what could not be read.
 
-    A checkout may be a stranger's: whatever its own settings name (filters, hooks, monitors, signers) is not run.
+    The checkout may be a stranger's: programs that its settings name (filters, hooks, monitors, signers) are not run.
     """
     top = top_of(folder)
     if top is None:
@@ -306,10 +234,10 @@ def _project(git: CheckoutGit) -> str:
 
 
 def _printed(git: CheckoutGit, *words: str) -> bytes:
-    """What git prints, up to the last field that is whole."""
+    """Return what git prints, up to the last complete field."""
     answer = git.run(*words)
     if answer.returncode:
-        raise NoAnswer(meaning(answer.stderr))
+        raise NoAnswer(_complaint(answer.stderr))
     return answer.stdout[: answer.stdout.rfind(b"\0") + 1] if answer.is_cut else answer.stdout
 
 
@@ -346,12 +274,12 @@ def _read_status(printed: bytes) -> _Status:
 
 
 def _log(git: CheckoutGit, branch: str, default: str, unused: list[str]) -> tuple[list[tuple[str, list[str]]], bool]:
-    """The newest commits, each with the files that it touched, and whether they are the branch's own.
+    """The newest commits, each with the files it touched, and whether they belong to this branch alone.
 
-    The branch's own where it has some: the others are of what somebody did before.
+    Commits of this branch alone are preferred; the others show earlier work.
     """
     mains = dict.fromkeys((*_MAIN, *([default] if re.fullmatch(r"[\w./-]+", default) else [])))
-    exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git reads a name without brackets as a folder's
+    exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git reads a name without brackets as a folder
     others = [f"--{where}{name}" for name in exact for where in ("branches=", *(f"remotes={one}/" for one in FIRST))]
     try:
         if branch:
@@ -365,7 +293,7 @@ def _log(git: CheckoutGit, branch: str, default: str, unused: list[str]) -> tupl
 
 
 def _read_log(printed: bytes) -> Iterator[tuple[str, list[str]]]:
-    """A commit is an empty field, its id, its message and its files; the first of these after a line break."""
+    """Each commit is an empty field, its id, its message and its files, the first of which follows a line break."""
     items = printed.split(b"\0")
     starts = [at for at in range(len(items) - 2) if not items[at] and _ID.fullmatch(items[at + 1])]
     for start, end in pairwise([*starts, len(items)]):
@@ -385,32 +313,19 @@ def _line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
-_MOST = ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 4 << 30), (resource.RLIMIT_CORE, 0))
-"""Bytes of memory, of one file, and of the picture of its memory that a crash leaves, in which a token would be."""
-
-
-def bound(process: int) -> None:
-    """Hold a process that has just begun, and what it starts, to _MOST. Linux alone can do that from outside."""
-    for kind, most in _MOST:
-        with suppress(OSError, AttributeError):  # it ended already; another system
-            allowed = resource.prlimit(process, kind)[1]
-            if allowed == resource.RLIM_INFINITY or allowed > most:
-                resource.prlimit(process, kind, (most, most))
-
-
 _OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
 _SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
 _USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
-"""A name that somebody has on a server: a token is longer, or has other characters in it."""
+"""A user name on a server: a token is longer, or contains other characters."""
 
 _SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 
 
 class RemoteRepository(NamedTuple):
-    """Where a repository is: its address for git; OWNER/NAME and its address for people, "" where that is no site.
+    """The address of a repository for git, its OWNER/NAME and its web address, "" if it has none.
 
-    ``name`` is what the checkout calls the remote, "" where it was named otherwise.
+    ``name`` is the name of the remote in the checkout, "" if the repository was named in another way.
     """
 
     url: str
@@ -420,13 +335,13 @@ class RemoteRepository(NamedTuple):
 
 
 def remote_of_repository(repo: str) -> RemoteRepository:
-    """The repository of this name on GitHub, or on the server that GITHUB_SERVER_URL names."""
+    """Return the repository of this name on GitHub, or on the server in GITHUB_SERVER_URL."""
     server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/") or "https://github.com"
     return RemoteRepository(f"{server}/{repo}", repo, f"{server}/{repo}")
 
 
 def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
-    """The repository that this checkout was cloned from, or why nobody knows it, and what to do."""
+    """Return the repository this checkout was cloned from, or a sentence that says why it is unknown and what to do."""
     if top is None:
         return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
     git = CheckoutGit(top)
@@ -436,17 +351,17 @@ def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
 
 
 def tracked_files(top: Path, paths: Iterable[str]) -> set[str]:
-    """Those of these files that are part of the checkout, and not only lie in its folder."""
+    """Return the files that git tracks; a file about which git fails counts as tracked."""
     git = CheckoutGit(top)
     asked = {path: git.run("ls-files", "-z", "--", path) for path in paths}
-    return {path for path, told in asked.items() if told.stdout or told.returncode}  # what git will not say is not ours
+    return {path for path, told in asked.items() if told.stdout or told.returncode}
 
 
 def _at_address(address: str, top: Path) -> RemoteRepository:
-    """What a remote of the checkout at ``top`` means, in any of git's forms, without a secret in it."""
+    """Read the address of a remote of the checkout at ``top``, in any of git's forms; secrets are removed."""
     scp = None if "://" in address else _SSH.match(address)
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
-        address = str((top / address).resolve())  # a path, as git takes it: from the checkout
+        address = str((top / address).resolve())  # git reads paths from the checkout
     address = without_secret(address)
     site = _site(scp[1] if scp else "", address)
     owner_name = _OWNER_NAME.search(address) if site else None
@@ -468,7 +383,7 @@ def _site(host: str, address: str) -> str:
 
 
 def without_secret(address: str) -> str:
-    """The address without what may be a password or a token: git's own credentials are asked instead."""
+    """Remove what may be a password or a token from an address: git's own credentials are used instead."""
     found = _USER.match(address)
     if not found:
         return address

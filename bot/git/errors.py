@@ -1,4 +1,4 @@
-"""What git's words mean: its complaints, sorted by what can be done about them."""
+"""Errors of git, sorted by the remedy, and how to tell them from git's output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.files import DiskTrouble
 
 
 class GitError(StoreError):
-    """git failed; the message is one line without any secret."""
+    """Git failed; the message is one line without secrets."""
 
     usual_remedy = ""
 
@@ -23,7 +23,7 @@ class RemoteRefused(GitError):
 
 
 class Archived(RemoteRefused):
-    """The repository was archived: nothing can be written until somebody takes that back."""
+    """The repository was archived: nothing can be written until it is unarchived."""
 
     usual_remedy = "nothing can be remembered or said there"
 
@@ -41,29 +41,29 @@ class RefMissing(GitError):
 
 
 class PushRejected(GitError):
-    """Somebody else moved the branch first; fetch, apply the changes again, push again."""
+    """Another process moved the branch first: fetch, apply the changes again, and push again."""
 
     usual_remedy = "fetch and try again"
 
 
 class PushRaced(PushRejected):
-    """The same, noticed by the server as it moved the branch; or the push arrived twice and the first one did it."""
+    """The same, noticed by the server while moving the branch; or a push that arrived twice and succeeded."""
 
 
 class RemoteUnreachable(GitError):
-    """No answer, or one that says that the server is busy: the same call may work a moment later."""
+    """No answer, or the server is busy: the same call may work a moment later."""
 
     usual_remedy = "check the network and the server's status, then run again"
 
 
 class FilterRefused(GitError):
-    """The server does not know this kind of partial clone."""
+    """The server does not support this kind of partial clone."""
 
     usual_remedy = "ask for more"
 
 
-# Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also
-# says "remote rejected", an archived repository's also "403".
+# In this order, since local faults are followed by "the remote end hung up", refusals of a protected branch also say
+# "remote rejected", and those of an archived repository also say "403".
 _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
     (
         DiskTrouble,
@@ -73,7 +73,7 @@ _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
-    # The third: what a push was built on is not there any more, as somebody deleted the branch or gave it another past.
+    # The third: the base of a push is gone, because the branch was deleted or its history rewritten.
     (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object|shallow update not allowed")),
     (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
     (PushRejected, re.compile(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)")),
@@ -104,7 +104,7 @@ _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
         ),
     ),
 )
-# Which line of many tells it best.
+# The most telling line comes first.
 _TELLING = (
     re.compile(r"GH0\d\d|was archived|^ssh: |Permission denied \("),
     re.compile(r"^! "),
@@ -115,9 +115,9 @@ _LONGEST = 300
 
 
 def meaning(verb: str, words: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskTrouble:
-    """The error that git's output ``words`` (already redacted) stands for, as one line that ends with the remedy.
+    """Return the error that git's output ``words`` (already redacted) means, as one line that ends with the remedy.
 
-    ``no_access`` is the remedy where the server knows nobody, or not somebody who may.
+    ``no_access`` is the remedy when the server refuses access.
     """
     kind = next((kind for kind, marks in _MEANINGS if marks.search(words)), GitError)
     lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]

@@ -1,39 +1,40 @@
-"""Objects of one repository, through `git cat-file` processes that stay: starting one costs more than its answer."""
+"""Reads objects of a repository through `git cat-file` processes that stay: starting one costs more than an answer."""
 
 from __future__ import annotations
 
 import os
 import re
 import select
-import subprocess
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.errors import StoreError
 from bot.git.errors import GitError
+from bot.git.process import GitProcess, finish, kill
 
 LARGEST = 100_000_000
-"""Bytes of one object that is read; GitHub takes no larger file."""
+"""Bytes of the largest object that is read; GitHub accepts no larger file."""
 
 LARGEST_COMMIT = 1_000_000
 _AT_ONCE = 256
-"""Names that are asked for before their answers are read: as many as a pipe is sure to hold."""
+"""Names that are sent before the answers are read: as many as a pipe is sure to hold."""
 
 _PIECE = 1 << 20
 _WRITTEN = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
 
-Start = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
-"""Starts git with these arguments, with pipes to its standard input and from its standard output."""
+Start = Callable[[Sequence[str]], GitProcess]
+"""Starts git with these arguments, and with a pipe to its standard input."""
 
-Failed = Callable[["subprocess.Popen[bytes]", bool], StoreError]
-"""What it means that such a process said no more, or (True) that it took too long; it is over after that."""
+Explain = Callable[[Sequence[str], bytes | None], StoreError]
+"""The error for git with these arguments that ended with these remarks, or (None) did not answer in time."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit's id, its tree's id, its message and when it was written: None where no calendar knows that time."""
+    """A commit's id, its tree's id, its message and its time: None if that is no valid date."""
 
     oid: str
     tree: str
@@ -42,28 +43,28 @@ class Commit:
 
 
 class Objects:
-    """What lies in the repository. No process is started before something is asked; `close` ends them."""
+    """The objects of a repository. Its processes start when first needed; `close` ends them."""
 
-    def __init__(self, start: Start, failed: Failed, timeout: float) -> None:
-        self._sizes = _Asked(("cat-file", "--batch-check=%(objectsize)"), start, failed, timeout)
-        self._contents = _Asked(("cat-file", "--batch"), start, failed, timeout)
+    def __init__(self, start: Start, explain: Explain, timeout: float) -> None:
+        self._sizes = _Asked(("cat-file", "--batch-check=%(objectsize)"), start, explain, timeout)
+        self._contents = _Asked(("cat-file", "--batch"), start, explain, timeout)
 
     def close(self) -> None:
         self._sizes.close()
         self._contents.close()
 
     def absent(self, oids: Iterable[str]) -> list[str]:
-        """Those of ``oids`` that are not in this repository yet."""
+        """Return those of ``oids`` that are not in this repository yet."""
         return [oid for oid, row in self._sizes.ask(list(oids)) if row.endswith(b" missing\n")]
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """The size in bytes of each named object that is here, without unpacking it."""
+        """Return the size in bytes of each named object that is here, without unpacking it."""
         return {name: int(row) for name, row in self._sizes.ask(list(names)) if row.strip().isdigit()}
 
     def read(self, names: Iterable[str], limit: int = LARGEST) -> Iterator[tuple[str, bytes]]:
-        """(name, content) of each named object that is here, one in memory at a time.
+        """Yield (name, content) of each named object that is here, one in memory at a time.
 
-        One of more than ``limit`` bytes counts as absent, and is not unpacked: a thousandth of that may have come.
+        An object of more than ``limit`` bytes counts as absent and is not unpacked: compressed, it may be tiny.
         """
         small = [name for name, size in self.sizes(names).items() if size <= limit]
         for name, head in self._contents.ask(small):
@@ -72,7 +73,7 @@ class Objects:
                 yield name, content[:-1]
 
     def commit(self, rev: str) -> Commit:
-        """The commit that ``rev`` names."""
+        """Return the commit that ``rev`` names."""
         if self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT:
             for _, head in self._contents.ask([rev]):
                 oid, kind, size = head.split()
@@ -84,19 +85,19 @@ class Objects:
 
 
 class _Asked:
-    """One process that answers each name with a line, and with content where that was taken up to its end."""
+    """One process that answers each name with a line, which content may follow."""
 
-    def __init__(self, args: Sequence[str], start: Start, failed: Failed, timeout: float) -> None:
-        self._args, self._start, self._failed, self._timeout = args, start, failed, timeout
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, args: Sequence[str], start: Start, explain: Explain, timeout: float) -> None:
+        self._args, self._start, self._explain, self._timeout = args, start, explain, timeout
+        self._process: GitProcess | None = None
         self._held = bytearray()
         self._is_asked = False
         self._stop: Callable[[], object] = lambda: None
 
     def ask(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """(name, line) of each; when the caller does not come to the end, what it left unread ends with the process.
+        """Yield (name, line) for each name. If the caller stops early, the process ends with the unread answers.
 
-        Nothing else can be asked before that.
+        Nothing else can be asked meanwhile.
         """
         assert not self._is_asked, "an answer is still being read"
         self._is_asked, is_done = True, False
@@ -127,7 +128,7 @@ class _Asked:
     def _send(self, words: bytes) -> None:
         if self._process is None:
             self._process = self._start(self._args)
-            self._stop = weakref.finalize(self, _stop, self._process)  # also for who forgets to close it
+            self._stop = weakref.finalize(self, kill, self._process)  # if the caller forgets to close it
         assert self._process.stdin
         try:
             os.write(self._process.stdin.fileno(), words)
@@ -155,12 +156,11 @@ class _Asked:
     def _end(self, *, late: bool) -> StoreError:
         assert self._process
         process, self._process = self._process, None
-        return self._failed(process, late)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
+        remarks = None
+        with suppress(TimeoutError):
+            remarks = None if late else finish(process, self._timeout).stderr
+        self._stop()
+        return self._explain(self._args, remarks)
 
 
 def _written(about: str) -> datetime | None:

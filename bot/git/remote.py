@@ -1,4 +1,4 @@
-"""A remote, and what git is started with for it: of this machine's settings only the way to the network."""
+"""A remote: the settings and the environment with which git is started for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from bot.errors import UserError
 from bot.git.errors import AuthFailed
+from bot.git.process import QUIET, inherited
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INHERITED = (
@@ -25,36 +26,31 @@ _INHERITED = (
     *_PROXIES,
     *(name.upper() for name in _PROXIES),
 )
-_ENVIRONMENT = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
+_ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 _SETTINGS = {
-    "advice.pushUpdateRejected": "false",
     "core.autocrlf": "false",
-    "core.bigFileThreshold": "100m",
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
     "core.symlinks": "false",
-    "credential.helper": "",
-    "fastimport.unpackLimit": "1",
     "fetch.fsckObjects": "true",
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
     "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "60",
     "maintenance.auto": "false",
+    "transfer.fsckObjects": "true",
+}
+_SERVER_SETTINGS = {
+    "advice.pushUpdateRejected": "false",
+    "core.bigFileThreshold": "100m",
+    "credential.helper": "",
+    "fastimport.unpackLimit": "1",
+    "http.lowSpeedTime": "60",
     "protocol.allow": "never",
     "protocol.http.allow": "always",
     "protocol.https.allow": "always",
-    "transfer.fsckObjects": "true",
 }
-# `git check-ref-format`, without the names that an option parser could take for its own.
+_OWN_SETTINGS = {"http.lowSpeedTime": "20", "protocol.ext.allow": "never"}
+# The rules of `git check-ref-format`, without names that could be taken for an option.
 _BRANCH = re.compile(
     r"(?![-/@]|.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\.\ud800-\udfff]"
     r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{0,199}"
@@ -63,12 +59,12 @@ _BRANCH = re.compile(
 
 @dataclass(frozen=True)
 class Remote:
-    """Where to fetch from and push to. ``url`` is http(s), or the path of a repository on this machine."""
+    """A repository to fetch from and push to. ``url`` is http(s), or a path on this machine."""
 
     url: str
     token: str | None = None
     no_access: ClassVar[str] = AuthFailed.usual_remedy
-    """What to do where the server knows nobody, or not somebody who may."""
+    """The remedy when the server refuses access."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(?:https?://[^\x00-\x20/@]+)?/[^\x00-\x20\x7f]*", self.url):
@@ -78,20 +74,21 @@ class Remote:
             )
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
-        """The settings of git for it. Without a filter git knows of no missing objects, and fetches none by itself."""
+        """The settings of git for this remote. Without a filter, git does not fetch missing objects by itself."""
         found = _address_settings(self.url, leaving_out)
         if self.url.startswith("/"):
-            found["protocol.file.allow"] = "always"  # a repository on this machine was asked for by its path
+            found["protocol.file.allow"] = "always"  # the path of a repository on this machine was given
         elif self.token:
             found[f"http.{self.url}.extraheader"] = f"AUTHORIZATION: basic {self._basic}"
         return found
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return inherited | _ENVIRONMENT | given({**_SETTINGS, **settings}) | {"HOME": str(home)}
+        """The environment of git: of this machine's settings only the way to the network."""
+        set_up = given({**_SETTINGS, **_SERVER_SETTINGS, **settings})
+        return inherited(_INHERITED) | QUIET | _ENVIRONMENT | set_up | {"HOME": str(home)}
 
     def redacted(self, words: str) -> str:
-        """``words`` without the token, plain or encoded."""
+        """Remove the token, plain or encoded, from ``words``."""
         for secret in (self.token, self._basic) if self.token else ():
             words = words.replace(secret or "", "***")
         return re.sub(r"://[^/@\s]{1,300}@", "://***@", words)
@@ -109,12 +106,12 @@ def _address_settings(url: str, leaving_out: str) -> dict[str, str]:
 
 
 def at(url: str | Remote, token: str | None) -> Remote:
-    """The remote at this address, or the one that is given, which has what it needs."""
+    """Return the remote at this address, or the given one as it is."""
     return Remote(url, token) if isinstance(url, str) else url
 
 
 def given(settings: Mapping[str, str]) -> dict[str, str]:
-    """These settings as git takes them from its environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
+    """These settings as variables of the environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
     found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for at, (key, value) in enumerate(settings.items()):
         found |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
@@ -122,7 +119,7 @@ def given(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_branch(name: str) -> str:
-    """``name`` itself, when git would take it as a branch's name; else UserError."""
+    """Return ``name`` if git accepts it as the name of a branch. Raises UserError."""
     if name == "HEAD" or not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
         raise UserError(f"branch: {name[:80]!r} is not a branch name; use letters, digits, '-', '_' and '/'")
     return name
@@ -135,22 +132,8 @@ _ADDRESS = re.compile(
 )
 _OPTION = re.compile(r"(?:^|[@:\[\]])-|[\x00-\x20\x7f]")
 """Before the first slash: a user, host, port or path that ssh or git would take for an option, or a control character
-that was hidden in percent signs."""
+hidden by percent encoding."""
 
-_OWN_SETTINGS = {
-    "core.autocrlf": "false",
-    "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull,
-    "core.symlinks": "false",
-    "fetch.fsckObjects": "true",
-    "fetch.recurseSubmodules": "false",
-    "gc.auto": "0",
-    "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "20",
-    "maintenance.auto": "false",
-    "protocol.ext.allow": "never",
-    "transfer.fsckObjects": "true",
-}
 _OF_A_CHECKOUT = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|TRACE.*"
     r"|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|CONFIG_PARAMETERS)"
@@ -159,10 +142,10 @@ _OF_A_CHECKOUT = re.compile(
 
 @dataclass(frozen=True)
 class OwnRemote(Remote):
-    """Where the person's own git fetches from. Nothing asks for a password: where git has none, the fetch fails.
+    """A repository that the user's own git fetches from. Nothing asks for a password: without one the fetch fails.
 
-    The settings of the machine and of the person hold, such as credential helpers; those of a checkout do not, as
-    whoever packed a folder may have written them.
+    The settings of the machine and of the user apply, such as credential helpers. Those of a checkout do not, since
+    they may be a stranger's.
     """
 
     no_access: ClassVar[str] = (
@@ -171,7 +154,7 @@ class OwnRemote(Remote):
     )
 
     def __post_init__(self) -> None:
-        # Of a URL git decodes all before it looks for the host.
+        # Git decodes all of a URL before it looks for the host.
         plain = unquote(self.url.partition("://")[2]) if "://" in self.url else self.url
         if not _ADDRESS.fullmatch(self.url) or _OPTION.search(plain.partition("/")[0]):
             raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
@@ -179,9 +162,9 @@ class OwnRemote(Remote):
     def settings(self, leaving_out: str = "") -> dict[str, str]:
         return _address_settings(self.url, leaving_out)
 
-    def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - theirs stays
-        """What the person's programs are started with, but for what speaks of a checkout or would ask."""
+    def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - the user's stays
+        """Our own environment without variables that name a checkout, and with nothing that would ask."""
         kept = {name: value for name, value in os.environ.items() if not _OF_A_CHECKOUT.fullmatch(name)}
-        # Git is started without a terminal, so ssh has nowhere to ask but a program.
+        # Git is started without a terminal, so ssh could only ask through a program.
         asks_nobody = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
-        return kept | asks_nobody | given({**_OWN_SETTINGS, **settings})
+        return kept | asks_nobody | given({**_SETTINGS, **_OWN_SETTINGS, **settings})

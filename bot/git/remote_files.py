@@ -1,4 +1,4 @@
-"""Files of a remote's default branch, such as settings and pages, without a clone of it."""
+"""Reads files of a remote's default branch, such as settings and pages, without cloning it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from bot.git.repository import TIP, Git, TreeEntry
 from bot.git.trees import FOLDER, SUBMODULE, TooMany, walk
 
 MAX_ENTRIES = 100_000
-"""Names that are looked at in one commit: a tree may be small, and unfold into billions of files."""
+"""Names that are looked at in one commit: a small tree may unfold into billions of files."""
 
 _FILES = ("100644", "100755")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Head:
-    """The default branch of a remote. Nothing is fetched before it is asked for."""
+    """The default branch of a remote. Nothing is fetched until it is needed."""
 
     def __init__(self, git: Git, seen: str | None = None) -> None:
         self._git, self._seen = git, seen
 
     def tip(self) -> str:
-        """The commit that it stands at, as it was seen before or now; empty where there is no repository or commit."""
+        """Return the newest commit, as given or as it is now; "" without a repository or commit."""
         if self._seen is not None:
             return self._seen
         try:
@@ -41,19 +41,19 @@ class Head:
             raise
 
     def fetch(self) -> tuple[str, datetime]:
-        """Bring the newest commit with its folders; of the files only those that the server cannot leave out.
+        """Fetch the newest commit with its folders, without files if the server can leave them out.
 
-        Its id and time, that of 1970 where it has none that a calendar knows.
+        Returns its id and time, 1970 if that is no valid date.
         """
         self._git.fetch_tip("HEAD", ["blob:none"])
         commit = self._git.objects.commit(TIP)
         return commit.oid, commit.at or _EPOCH
 
     def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
-        """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
+        """Return the ids of the wanted files of the fetched commit by path, and sentences on what was left out.
 
-        ``leads`` says of a folder whether to look into it. Symlinks, submodules and names that mean something else on
-        a disk are left out, and all that comes after MAX_ENTRIES.
+        ``leads`` decides which folders to look into. Symlinks, submodules and names that mean something else on a disk
+        are left out, and everything after MAX_ENTRIES.
         """
         found: dict[str, str] = {}
         links, names, told = [], 0, []
@@ -74,7 +74,7 @@ class Head:
         return found, told
 
     def contents(self, ids: Sequence[str], limit: int) -> dict[str, bytes]:
-        """These files by id, without those of more than ``limit`` bytes, brought in one exchange."""
+        """Return these files by id, fetched in one exchange, without those of more than ``limit`` bytes."""
         absent = self._git.objects.absent(ids)
         if absent:
             self._git.fetch_objects(absent, "blob:none")
@@ -83,9 +83,9 @@ class Head:
 
 @contextmanager
 def open_head(url: str | Remote, token: str | None, seen: str | None = None) -> Iterator[Head]:
-    """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context.
+    """Open the default branch of the repository at ``url``, in a temporary folder that is deleted afterwards.
 
-    ``seen``: the commit that it stood at a moment ago, which saves asking where it stands.
+    ``seen`` is its newest commit as known from a moment ago, which saves asking for it.
     """
     with _repository(url, token) as git:
         yield Head(git, seen)
@@ -94,12 +94,11 @@ def open_head(url: str | Remote, token: str | None, seen: str | None = None) -> 
 def read_head(
     url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
 ) -> tuple[str, dict[str, bytes]]:
-    """The commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; ``*`` is within a folder).
+    """Return the commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; ``*`` is one folder).
 
-    What is absent is not among them; without a commit there is "" and nothing.
-    A symlink or submodule among them, or a file of more than ``limit`` bytes, raises StoreError. Three exchanges at
-    most: the commit; its top folder; all below the first folder of each path, of which the server leaves out what is
-    large. Where the server cannot leave out trees, the names of all files come along, contents never.
+    Without a commit that is "" and no files. Raises StoreError for a symlink, a submodule or a file of more than
+    ``limit`` bytes. This takes at most three exchanges: the commit; its top folder; everything below the first folder
+    of each path, without large files. If the server cannot leave out trees, the names of all files are sent as well.
     """
     patterns = [checked(path) for path in paths]
     with _repository(url, token) as git:
@@ -142,7 +141,7 @@ def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]
 
 
 def _leads(path: str, patterns: list[str]) -> bool:
-    """Whether it matches a pattern, or could be a folder on the way to something that does."""
+    """Whether the path matches a pattern, or could be a folder on the way to a match."""
     parts = path.split("/")
     return any(
         len(parts) <= len(steps) and all(map(fnmatchcase, parts, steps))

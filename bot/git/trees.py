@@ -1,4 +1,4 @@
-"""Trees of git: edits as one stream that makes a commit, and all names in a tree, within bounds.
+"""Writes changes as a stream that makes a commit, and lists the names in a tree, within bounds.
 
 A small tree may unfold into billions of files.
 """
@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Blob:
-    """New content of a file: where it is taken from, its size in bytes, and the id that git gives it."""
+    """The new content of a file: its source, its size in bytes, and the id that git gives it."""
 
     source: bytes | Path
     size: int
@@ -34,7 +34,7 @@ class Blob:
 
     @classmethod
     def of(cls, source: bytes | Path) -> Blob:
-        """Measure ``source``; a path must be a regular file, else StoreError."""
+        """Measure ``source``. Raises StoreError for a path that is not a regular file."""
         size = len(source) if isinstance(source, bytes) else _file_size(source)
         digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
         for chunk in _chunks(source):
@@ -42,12 +42,12 @@ class Blob:
         return cls(source, size, digest.hexdigest())
 
     def packed(self) -> int:
-        """Bytes it takes when deflated alone: what a push sends of it at most (a delta may be far smaller)."""
+        """Return its deflated size in bytes, the most that a push sends (a delta may be far smaller)."""
         deflate = zlib.compressobj(1)
         return sum(len(deflate.compress(chunk)) for chunk in _chunks(self.source)) + len(deflate.flush())
 
     def write(self, out: IO[bytes]) -> None:
-        """Append the content; StoreError when the file is not the size any more that it was measured at."""
+        """Append the content. Raises StoreError if the size has changed since it was measured."""
         if sum(out.write(chunk) for chunk in _chunks(self.source)) != self.size:
             raise StoreError(f"{self.source!s} changed while it was stored; write it before handing it over")
 
@@ -58,7 +58,7 @@ Changes = Mapping[str, Blob | None]
 
 @dataclass(frozen=True)
 class CommitDraft:
-    """A commit to be made on ``parent``, or, without one, from ``tree`` ("": empty); ``time`` in seconds since 1970."""
+    """A commit to make on ``parent`` or, without one, from ``tree`` ("": empty); ``time`` in seconds since 1970."""
 
     parent: str
     tree: str
@@ -67,9 +67,9 @@ class CommitDraft:
 
 
 def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[bytes]:
-    """The `git fast-import` stream of this commit, in a file in ``folder`` that vanishes when closed.
+    """Write the `git fast-import` stream of this commit, to a file in ``folder`` that vanishes when closed.
 
-    One process reads it and loads only the trees on the way to a changed file. It prints the ids of commit and tree.
+    Git loads only the trees on the way to a changed file, and prints the ids of commit and tree.
     """
     out = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
     text = draft.message.encode("utf-8", "replace")
@@ -81,7 +81,7 @@ def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[byte
         out.write(b"from %s\n" % draft.parent.encode())
     elif draft.tree:
         out.write(b'M 040000 %s ""\n' % draft.tree.encode())
-    for path in (path for path, blob in changes.items() if blob is None):  # first: a folder may make room for a file
+    for path in (path for path, blob in changes.items() if blob is None):  # first, since a file may replace a folder
         out.write(b"D %s\n" % _quoted(path))
     for path, blob in changes.items():
         if blob is not None:
@@ -128,7 +128,7 @@ def _chunks(source: bytes | Path) -> Iterator[bytes]:
 
 
 LARGEST_TREE = 16_000_000
-"""Bytes of one folder's list of names, near 400,000 of them."""
+"""Bytes of one folder's list of names, about 400,000 names."""
 
 FOLDER = "040000"
 SUBMODULE = "160000"
@@ -136,14 +136,14 @@ _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
 class TooMany(StoreError):
-    """A tree has more names than anybody would look through."""
+    """A tree has too many names to look through."""
 
 
 def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterator[tuple[str, TreeEntry]]:
-    """Path and entry of all in ``tree``; TooMany comes after ``most`` of them, or where a folder alone is too large.
+    """Yield path and entry of everything in ``tree``. Raises TooMany after ``most`` entries or for a huge folder.
 
-    ``leads`` says of a folder whether to look into it; one whose path is longer than that of any file is left out.
-    One list of names is in memory at a time, and a name longer than any path of ours counts as several.
+    ``leads`` decides which folders to look into; those with an overlong path are left out. One list of names is in
+    memory at a time, and a name longer than any path of ours counts as several.
     """
     level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):
@@ -167,7 +167,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
 
 
 def all_files(git: Git, tree: str) -> dict[str, TreeEntry]:
-    """Path → entry of all files, symlinks and submodules in ``tree``; StoreError when there are more than MAX_FILES."""
+    """Return path → entry of all files, symlinks and submodules in ``tree``. Raises StoreError beyond MAX_FILES."""
     try:
         entries = walk(git, tree, lambda _: True, MAX_FILES)
         return {path: entry for path, entry in entries if entry.mode != FOLDER}
@@ -177,7 +177,7 @@ def all_files(git: Git, tree: str) -> dict[str, TreeEntry]:
 
 @cache
 def _kind(mode: bytes) -> str:
-    """The mode as git itself takes it: of a regular file only whether its owner may run it counts."""
+    """The mode as git sees it: for a regular file only whether its owner may run it counts."""
     number = int(mode, 8)
     match number & 0o170000:
         case 0o100000:

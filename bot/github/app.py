@@ -1,4 +1,8 @@
-"""Ourselves as a GitHub App: who we are, tokens for one repository each, and what GitHub tried to deliver."""
+"""Acts as our GitHub App: its identity, tokens for one repository each, and the deliveries of its webhook.
+
+This is githubkit's part: it signs requests with the App's key and renews the signature. PyGithub sends the requests
+about a repository, see `bot.github.transport`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from jwt.exceptions import PyJWTError
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
-from bot.github.api import PER_PAGE, object_in
+from bot.github.api import PER_PAGE, object_in, objects_in
 from bot.github.errors import (
     ForgeError,
     Gone,
@@ -33,10 +37,10 @@ from bot.github.errors import (
 )
 
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
-"""What a token may do, and all that the App has to be given."""
+"""Permissions of a token, and all that the App needs."""
 
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
-"""What the App subscribes to; what happens to its installations it is told anyway."""
+"""Events that the App subscribes to; those of its installations arrive anyway."""
 
 TIMEOUT = 20.0
 """Seconds for each part of a request."""
@@ -67,10 +71,7 @@ class AppInfo:
 
 @dataclass(frozen=True, slots=True)
 class InstallationToken:
-    """A new token, and what the repository that it is for is called now.
-
-    ``expires_at`` is in milliseconds since 1970, UTC.
-    """
+    """A new token, and the current name of its repository. ``expires_at`` is in milliseconds since 1970, UTC."""
 
     token: str = field(repr=False)
     expires_at: int
@@ -80,7 +81,7 @@ class InstallationToken:
 
 @dataclass(frozen=True, slots=True)
 class InstallationInfo:
-    """An account that the App is installed for."""
+    """An account that has installed the App."""
 
     id: int
     account: str
@@ -89,9 +90,9 @@ class InstallationInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryInfo:
-    """An attempt of GitHub to deliver something.
+    """An attempt by GitHub to deliver an event.
 
-    ``delivered_at`` is in milliseconds since 1970, UTC; a number that GitHub left out is 0.
+    ``delivered_at`` is in milliseconds since 1970, UTC. Missing numbers are 0.
     """
 
     id: int
@@ -105,14 +106,14 @@ class DeliveryInfo:
 
 
 class App:
-    """One App and its key at one API. Safe to use by several threads; a context, or to be closed by `close`.
+    """An App and its key. Several threads may use it; close it with `close`, or use it as a context.
 
-    Every method raises ForgeError where GitHub cannot be used. No token, and no part of the key, is in any message.
+    Every method raises ForgeError if GitHub cannot be used. Messages never contain a token or the key.
     """
 
     def __init__(self, app_id: int, key: str, api_url: str = "https://api.github.com") -> None:
-        """Raises UserError for a ``key`` that is no RSA private key in PEM."""
-        # A cache of its own: the common one keeps what was signed by a key that has been replaced since.
+        """Raises UserError if ``key`` is not an RSA private key in PEM."""
+        # A cache of its own, since the shared one keeps signatures by a key that may have been replaced.
         self._github = GitHub(
             AppAuthStrategy(str(app_id), key),
             base_url=api_url,
@@ -126,7 +127,7 @@ class App:
             AppAuth(self._github, app_id, key).get_jwt()
         except (PyJWTError, ValueError, TypeError):
             raise UserError(NO_KEY) from None
-        # Connections are kept for the context in which they were opened, which threads do not share by themselves.
+        # githubkit keeps connections per context, and threads do not share a context by themselves.
         self._context = contextvars.Context()
         self._context.run(self._github.__enter__)
 
@@ -140,54 +141,54 @@ class App:
         self.close()
 
     def about(self) -> AppInfo:
-        """Who the App is, what it may do and hears of, and how far GitHub's clock is ahead of ours."""
+        """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead of ours."""
         before = time.time()
         answer = self._ask("GET", "/app")
         told = object_in(_json(answer))
-        slug, permissions = clean(told.get("slug")), object_in(told.get("permissions"))
+        slug, permissions, events = clean(told.get("slug")), object_in(told.get("permissions")), told.get("events")
         if not slug:
             raise Unreachable(UNREADABLE)
         return AppInfo(
             id=_number(told.get("id")),
             slug=slug,
             login=f"{slug}[bot]",
-            events=tuple(map(clean, _list(told.get("events")))),
+            events=tuple(map(clean, events)) if isinstance(events, list) else (),
             permissions={clean(name): clean(level) for name, level in permissions.items()},
             ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
 
     def create_token(self, installation: int, repository: int) -> InstallationToken:
-        """A new token for this repository alone, good for an hour.
+        """Create a token for this repository alone, valid for an hour.
 
-        Raises NotInstalled, and NotPermitted where the installation has not accepted what we need.
+        Raises NotInstalled, and NotPermitted if the installation has not accepted the permissions we need.
         """
         told = self._token(installation, {"repository_ids": [repository], "permissions": PERMISSIONS})
         token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
-        listed = [each for each in map(object_in, _list(told.get("repositories"))) if each.get("id") == repository]
-        shown = listed[0] if listed else self._repository(token, repository)
+        listed = (each for each in objects_in(told.get("repositories")) if each.get("id") == repository)
+        shown = next(listed, None) or self._repository(token, repository)
         name = clean(shown.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNREADABLE)
         return InstallationToken(token, expires_at, name, private=shown.get("private") is not False)
 
     def installations(self) -> Iterator[InstallationInfo]:
-        """All accounts that the App is installed for."""
+        """Yield all accounts that have installed the App."""
         for each in self._pages("/app/installations"):
             account = clean(object_in(each.get("account")).get("login"))
             yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))
 
     def repositories(self, installation: int) -> Iterator[tuple[int, str, bool]]:
-        """Number, "owner/name" and whether it is private, of each that it may see. Raises NotInstalled."""
+        """Yield id, "owner/name" and privacy of each repository of an installation. Raises NotInstalled."""
         token = clean(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
         for each in self._pages("/installation/repositories", "repositories", token):
             yield _number(each.get("id")), clean(each.get("full_name")), each.get("private") is not False
 
     def deliveries(self, until: int) -> Iterator[DeliveryInfo]:
-        """Attempts of GitHub to deliver, newest first, back to that time; GitHub shows three days."""
+        """Yield GitHub's attempts to deliver, newest first, back to this time; GitHub keeps three days."""
         query: dict[str, str | int] = {"per_page": PER_PAGE}
         while True:
             answer = self._ask("GET", "/app/hook/deliveries", params=query)
-            for told in map(object_in, _list(_json(answer))):
+            for told in objects_in(_json(answer)):
                 found = _delivery(told)
                 if found.delivered_at < until:
                     return
@@ -198,7 +199,7 @@ class App:
             query["cursor"] = further
 
     def redeliver(self, delivery: int) -> None:
-        """Have GitHub deliver it once more, by the ``id`` of an attempt, under its old GUID."""
+        """Make GitHub repeat an attempt, by its ``id``, under the same GUID."""
         self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
 
     def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -218,13 +219,13 @@ class App:
             raise NotInstalled(NOT_INSTALLED) from error
 
     def _pages(self, path: str, name: str = "", token: str = "") -> Iterator[Mapping[str, Any]]:
-        """The objects of a list in pages, which stands under ``name`` in an object, or by itself."""
+        """The objects of a paged list, found under ``name`` if the answer is an object."""
         page = 0
         while True:
             page += 1
             told = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
-            listed = _list(object_in(told).get(name) if name else told)
-            yield from map(object_in, listed)
+            listed = objects_in(object_in(told).get(name) if name else told)
+            yield from listed
             if len(listed) < PER_PAGE:
                 return
 
@@ -271,13 +272,13 @@ def _delivery(told: Mapping[str, Any]) -> DeliveryInfo:
 
 
 def _cursor(answer: Response[Any]) -> str:
-    """Where the next page begins. Only that is taken from the link, never where it leads."""
+    """The cursor of the next page. The address of the link itself is not followed."""
     link = answer.raw_response.links.get("next", {}).get("url", "")
     return parse_qs(urlsplit(link).query).get("cursor", [""])[0]
 
 
 def seconds_ahead(date: str, ours: float) -> float:
-    """Seconds from our time to the one of a ``Date`` header, which has whole seconds; 0 where there is none."""
+    """Return the seconds from our time to that of a ``Date`` header, which has whole seconds; 0 without one."""
     try:
         return parsedate_to_datetime(date).timestamp() + 0.5 - ours
     except (ValueError, TypeError, OverflowError):
@@ -285,16 +286,12 @@ def seconds_ahead(date: str, ours: float) -> float:
 
 
 def _instant(stamp: object) -> int:
-    """ISO 8601 in milliseconds since 1970, 0 for what is none."""
+    """ISO 8601 in milliseconds since 1970; 0 for anything else."""
     try:
         moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
     except ValueError:
         return 0
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
-
-
-def _list(data: object) -> list[Any]:
-    return data if isinstance(data, list) else []
 
 
 def _number(value: object) -> int:

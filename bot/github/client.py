@@ -1,11 +1,11 @@
-"""The few calls of GitHub's API that are needed: reading issues and comments, and writing one comment."""
+"""The calls of GitHub's API that we need: reading issues and comments, and writing a comment."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bot.github.api import PER_PAGE, Json, Rate
@@ -17,29 +17,24 @@ WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
 
 HOPS = 4
-"""Redirects that one request follows."""
+"""Most redirects that one request follows."""
 
 _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
-_LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)  # an App's name has brackets, and no permission to ask for
+_LOGIN = re.compile(
+    r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII
+)  # the name of an App has brackets; Apps have no such permission
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
 
-class _How(TypedDict, total=False):
-    """How a request is made, as `HttpTransport.ask` takes it."""
-
-    again: bool
-    spare: bool
-
-
 class GitHubClient:
-    """A `bot.github.api.Forge`: each call returns GitHub's JSON or raises a ForgeError."""
+    """Implements `bot.github.api.Forge`. Each call returns GitHub's JSON or raises a ForgeError."""
 
     def __init__(
         self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT
     ) -> None:
-        """``write_gap``: seconds between two writes, by which the pauses before a repeated read shrink too."""
+        """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads."""
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
         self._transport = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
@@ -48,12 +43,12 @@ class GitHubClient:
 
     @property
     def reads(self) -> int:
-        """Requests that were sent to read, repeats included."""
+        """Number of reads sent, including repeats."""
         return self._transport.sent["GET"]
 
     @property
     def writes(self) -> int:
-        """Requests that were sent to write something."""
+        """Number of writes sent."""
         return self._transport.sent.total() - self.reads
 
     @property
@@ -62,7 +57,7 @@ class GitHubClient:
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
-        """Why nothing more was asked for: a limit, a dead token, a server that is down. Each raises at once again."""
+        """Why nothing more is sent: a limit, a dead token, a server that is down. Further calls raise it at once."""
         return self._transport.troubles
 
     def apply_limit(self, error: ForgeError) -> None:
@@ -70,7 +65,7 @@ class GitHubClient:
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
-        """One error for each permission that turned out to be missing."""
+        """One error for each missing permission."""
         return tuple(self._transport.lacking.values())
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -83,7 +78,7 @@ class GitHubClient:
             return self.pages(f"{self._repo}/issues", query, pages)
         except IssuesOff:
             raise
-        except Gone as error:  # a list is empty before it is gone
+        except Gone as error:  # a visible list may be empty, but is never gone
             raise NotPermitted("the token cannot see this repository's issues", gives("issues: write")) from error
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
@@ -96,9 +91,9 @@ class GitHubClient:
         return self.pages(f"{self._repo}/issues/comments", query, pages)
 
     def issue(self, number: int, *, fresh: bool = False) -> Json:
-        """One issue or pull request; Gone when it was deleted, moved or is out of sight.
+        """Return one issue or pull request. Raises Gone if it was deleted, moved or is out of sight.
 
-        ``fresh``: it was opened a moment ago, so that GitHub may not show it yet: then it is asked for a few times.
+        ``fresh``: it was just opened, so GitHub may not show it yet: a few attempts are made.
         """
         data: Json = _shaped(self._read(f"{self._repo}/issues/{number}", {}, again=fresh).data, dict)
         home = str(data.get("repository_url") or "")
@@ -118,7 +113,7 @@ class GitHubClient:
         return data
 
     def permission(self, login: str) -> str:
-        """``admin``, ``write`` (``maintain`` is told as that), ``read`` or ``none``, as the API says at this moment.
+        """Return the current permission: ``admin``, ``write`` (also for ``maintain``), ``read`` or ``none``.
 
         https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user
         """
@@ -133,7 +128,7 @@ class GitHubClient:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def create_comment(self, number: int, text: str) -> OwnComment:
-        """Write a comment. After Unreachable it may stand all the same: look before trying again."""
+        """Write a comment. After Unreachable it may exist all the same: look before trying again."""
         data = self._write("POST", f"{self._repo}/issues/{number}/comments", {"body": text})
         return OwnComment(int(data["id"]), text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
 
@@ -148,7 +143,7 @@ class GitHubClient:
         self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, spare=True)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
-        """Fold a comment as outdated, or unfold it. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
+        """Minimize a comment as outdated, or show it again. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
         verb = "minimize" if folded else "unminimize"
         wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
@@ -158,7 +153,7 @@ class GitHubClient:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[Json], bool]:
-        """The items of a list, at most so many pages of it, and whether these are all."""
+        """Return the items of a list, up to ``most`` pages, and whether these are all."""
         items: list[Json] = []
         for _ in range(most):
             answer = self._read(path, query)
@@ -171,40 +166,47 @@ class GitHubClient:
         return items, False
 
     def _is_home(self, home: str) -> bool:
-        """Whether an issue lives in this repository, which may bear a new name since it was asked for."""
+        """Whether an issue is in this repository, which may have been renamed."""
         if self._home or not home or home.lower().endswith(self._repo.lower()):
-            return True  # after a redirect it was looked at already
+            return True  # a redirect was checked already
         name = _shaped(self._read(self._repo, {}).data, dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
     def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-        """Headers and JSON of one read that a run can do without, such as of a release; raises a ForgeError."""
+        """Return headers and JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
         answer = self._read(path, query, spare=True)
         return answer.headers, answer.data
 
     def pause_requests(self, seconds: float) -> None:
-        """Wait so long, and then ask again although a limit was reached that is over by then."""
+        """Wait so many seconds, and forget the limits that are over by then."""
         self._transport.pause_requests(seconds)
 
-    def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> HttpAnswer:
-        return self._ask("GET", path, query, **how)
+    def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False, spare: bool = False) -> HttpAnswer:
+        return self._ask("GET", path, query, again=again, spare=spare)
 
-    def _write(self, verb: str, path: str, body: Json, **how: Unpack[_How]) -> Json:
-        data: Json = _shaped(self._ask(verb, path, None, body, **how).data, dict)
+    def _write(self, verb: str, path: str, body: Json, *, spare: bool = False) -> Json:
+        data: Json = _shaped(self._ask(verb, path, None, body, spare=spare).data, dict)
         _shaped(data.get("id"), int)
         return data
 
     def _ask(
-        self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, **how: Unpack[_How]
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Json | None = None,
+        *,
+        again: bool = False,
+        spare: bool = False,
     ) -> HttpAnswer:
-        """The answer, wherever the repository is now; Gone where only what was asked for went elsewhere.
+        """Return the answer, wherever the repository is now. Raises Gone if only the issue went elsewhere.
 
-        A redirect says that nothing was done, so a write may follow it; but never into another repository.
+        A redirect means that nothing was done, so a write may follow it, but never into another repository.
         """
         rest = path.removeprefix(self._repo)
         for _ in range(HOPS):
-            there = path if rest == path else (self._home or self._repo) + rest  # the rate limit lies in no repository
-            answer = self._transport.ask(verb, there, query, body, **how)
+            there = path if rest == path else (self._home or self._repo) + rest  # the rate limit has no repository
+            answer = self._transport.ask(verb, there, query, body, again=again, spare=spare)
             if not answer.led_to:
                 return answer
             self._home = self._moved(rest, answer.led_to)
@@ -225,7 +227,7 @@ class GitHubClient:
         raise Gone("it was moved to another repository", certain=True, moved_to=moved)
 
     def _name(self, path: str) -> str | None:
-        """``owner/repo#N`` of an issue elsewhere, None where it cannot be seen from here."""
+        """``owner/repo#N`` of an issue elsewhere; None if this token cannot see it."""
         try:
             found = _shaped(self._transport.ask("GET", path).data, dict)
         except ForgeError:
@@ -235,7 +237,7 @@ class GitHubClient:
 
 
 def _shaped(data: Any, kind: type) -> Any:
-    """``data``, when it is the list or object that was asked for: what a proxy says must not count as nothing there."""
+    """``data`` if it is of this kind. A proxy's answer must not count as an empty list."""
     if not isinstance(data, kind):
         raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
     return data

@@ -1,4 +1,4 @@
-"""What can go wrong with the API, by meaning, each with its remedy."""
+"""Errors of the API, by meaning, each with its remedy; and how to tell them from an answer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bot.errors import WorldError
 
 CATCHES_UP = "the next run catches up"
 GOES_ON = "the next run goes on from here"
-"""What comes of a fault by itself."""
+"""Remedies of faults that pass by themselves."""
 
 
 def gives(permission: str) -> str:
-    """The remedy of NotPermitted; ``permission`` as a workflow names it."""
+    """Return the remedy of NotPermitted. ``permission`` is in the syntax of a workflow."""
     return f"give the job '{permission}'"
 
 
 class ForgeError(WorldError):
-    """The API could not be used. What a run does about it, or a workflow may, is the remedy: others have another."""
+    """The API could not be used. The remedy is what the next run does, or what to change in the workflow."""
 
     joint = ": "
 
@@ -31,11 +31,11 @@ class Unauthorised(ForgeError):
 
 
 class NotInstalled(WorldError):
-    """The App is not installed there (any more), or may not see this repository."""
+    """The App is not installed there, or may not see this repository."""
 
 
 class Suspended(NotInstalled):
-    """The installation rests; it may come back at any time."""
+    """The installation is suspended; it may come back at any time."""
 
 
 class NotPermitted(ForgeError):
@@ -43,7 +43,7 @@ class NotPermitted(ForgeError):
 
 
 class Gone(ForgeError):
-    """404, 410 or moved to another repository. ``certain`` is False for a 404, which can pass."""
+    """404, 410, or moved to another repository. ``certain`` is False for a 404, which may be temporary."""
 
     def __init__(self, cause: str, *, certain: bool, moved_to: str | None = None) -> None:
         super().__init__(cause)
@@ -52,39 +52,39 @@ class Gone(ForgeError):
 
 
 class IssuesOff(Gone):
-    """410: the repository has no issues now. They come back when somebody switches them on."""
+    """410: issues are disabled in the repository. They come back when they are enabled."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(cause, certain=False)
 
 
 class CannotComment(ForgeError):
-    """The conversation is locked or limited, the repository archived, or there are 2,500 comments: silence is right."""
+    """The conversation is locked or limited, the repository archived, or 2,500 comments reached: stay silent."""
 
 
 class Invalid(ForgeError):
-    """422: GitHub does not take what was sent, and will not take it later either."""
+    """422: GitHub rejects the request, and will reject it later too."""
 
 
 CORE, GRAPHQL, SEARCH = "core", "graphql", "search"
-"""What GitHub counts apart, as ``x-ratelimit-resource`` names it.
+"""Resources with a limit of their own, as ``x-ratelimit-resource`` names them.
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#checking-the-status-of-your-rate-limit"""
 
 SECONDARY = "secondary"
-"""The limit on how fast is asked, which holds for every kind of request."""
+"""The limit on the pace of requests of every kind."""
 
 HISTORY = "history"
-"""A bound of our own: what a reading of history by REST may use, so that the rest is left to new issues."""
+"""Our own limit on reading history by REST, which leaves the rest of the hour to new issues."""
 
 OF_ALL = (CORE, SECONDARY)
-"""Limits at which nothing can be done about an event."""
+"""Limits that stop the handling of events."""
 
 OF_HISTORY = (GRAPHQL, HISTORY)
-"""Limits at which only history is not read on."""
+"""Limits that stop only the reading of history."""
 
 
 class RateLimited(ForgeError):
-    """A limit was reached, of this ``resource``. ``until`` is when it can go on, if GitHub said so."""
+    """The limit of this ``resource`` was reached. ``until`` is the end of it, if known."""
 
     def __init__(self, cause: str, remedy: str = "", *, until: datetime | None = None, resource: str = CORE) -> None:
         super().__init__(cause, remedy)
@@ -97,17 +97,17 @@ class RateLimited(ForgeError):
 
 
 class Unreachable(ForgeError):
-    """Timeouts, dropped connections and 5xx that outlasted the retries."""
+    """A timeout, a dropped connection or a 5xx that outlasted the retries."""
 
 
 class NotAsked(Unreachable):
-    """Not even asked for, as what was asked before it had no answer."""
+    """The request was not sent, because earlier ones had no answer."""
 
 
 # -- from an answer to its meaning -------------------------------------------------------------------------------------
 
 UNTOLD_WAIT = timedelta(seconds=60)
-"""How long a secondary limit lasts at least where GitHub names no time.
+"""The least duration of a secondary limit if GitHub names no time.
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit"""
 
 ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or said until they are on"
@@ -135,7 +135,7 @@ _READS_OF = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"),
 
 
 def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
-    """The meaning of an error status of the REST API; ``headers`` by lower-case names, ``path`` as it was asked for."""
+    """Return the error that a status of the REST API means. ``headers`` have lower-case names."""
     message = _message(data)
     if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
         return limit_of(headers, message, _resource(path))
@@ -160,7 +160,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
 
 
 def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
-    """The meaning of the errors that GraphQL answers with, under a status of 200."""
+    """Return the error that a list of GraphQL errors means, which come with status 200."""
     listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
     kinds = {str(error.get("type") or "") for error in listed}
@@ -176,9 +176,9 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
 def limit_of(
     headers: Mapping[str, str], message: str = "", resource: str = CORE, *, is_spent: bool = False
 ) -> RateLimited:
-    """The limit that was reached, with the time from which it can go on; of this resource where GitHub names none.
+    """Return the limit that was reached, with its end. ``resource`` is used if GitHub names none.
 
-    ``is_spent``: too little was left for the request, though it may not be nothing.
+    ``is_spent``: too little was left for the request, even if the headers show a rest.
     """
     is_spent = is_spent or headers.get("x-ratelimit-remaining") == "0"
     is_primary = is_spent and "secondary" not in message.lower()
@@ -190,22 +190,22 @@ def limit_of(
     return RateLimited(told, GOES_ON, until=until, resource=counted if is_primary else SECONDARY)
 
 
-def begins_anew(headers: Mapping[str, str]) -> datetime | None:
-    """When the hour of the limit is over, from ``x-ratelimit-reset`` (UTC epoch seconds)."""
+def hour_ends(headers: Mapping[str, str]) -> datetime | None:
+    """Return the end of the limit's hour, from ``x-ratelimit-reset`` (UTC epoch seconds)."""
     reset = headers.get("x-ratelimit-reset", "")
     return datetime.fromtimestamp(int(reset), UTC) if re.fullmatch(r"[0-9]{1,11}", reset) else None
 
 
 def _goes_on_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
-    """When the next request may be made: after ``retry-after``, else when the hour begins anew, else in a minute."""
+    """The time of the next request: after ``retry-after``, else at the end of the hour, else in a minute."""
     pause = headers.get("retry-after", "")
     if re.fullmatch(r"[0-9]{1,6}", pause):
         return _answered_at(headers) + timedelta(seconds=int(pause))
-    return (begins_anew(headers) if is_primary else None) or _answered_at(headers) + UNTOLD_WAIT
+    return (hour_ends(headers) if is_primary else None) or _answered_at(headers) + UNTOLD_WAIT
 
 
 def _answered_at(headers: Mapping[str, str]) -> datetime:
-    """By the server's clock, from which the pause counts; by ours where it does not say."""
+    """The time of the answer by the server's clock, or by ours without a Date header."""
     try:
         return parsedate_to_datetime(headers.get("date", "")).astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
@@ -222,7 +222,7 @@ def _resource(path: str) -> str:
 
 
 def _needed(headers: Mapping[str, str], path: str) -> str:
-    """The permission, as a workflow names it: from GitHub's header, or what such a call needs where it says nothing."""
+    """The missing permission in the syntax of a workflow, from GitHub's header or by the path."""
     told = _NEEDS.search(headers.get("x-accepted-github-permissions", ""))
     if told:
         return f"{told[1].replace('_', '-')}: {told[2]}"

@@ -1,4 +1,4 @@
-"""What a webhook payload says: who and what it is about, and the event; read leniently."""
+"""Reads webhook payloads leniently: repository, installation, and the event."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from bot.domain.thread_json import clean
 from bot.errors import UserError
 from bot.github.api import object_in, objects_in
 
-_LARGEST = 2**53
-
 
 @dataclass(frozen=True, slots=True)
 class PayloadRepository:
-    """The repository of a payload; ``id`` is 0 where it names none. Private unless it says that it is not."""
+    """The repository of a payload; ``id`` is 0 without one. It counts as private unless the payload denies that."""
 
     id: int = 0
     name: str = ""
@@ -35,28 +33,28 @@ def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
 
 
 def installation_of(payload: Mapping[str, Any]) -> int:
-    """The installation of the App that it was delivered for, 0 for none."""
+    """Return the id of the App's installation, 0 without one."""
     return _whole_number(_object(payload, "installation").get("id"))
 
 
 def account_of(payload: Mapping[str, Any]) -> str:
-    """The login of the account that the App is installed for, in the events of an installation."""
+    """Return the login of the account that installed the App, in events of an installation."""
     return clean(_object(_object(payload, "installation"), "account").get("login"))[:100]
 
 
 def sender_of(payload: Mapping[str, Any]) -> str:
-    """The login of who did it."""
+    """Return the login of the account that caused the event."""
     return clean(_object(payload, "sender").get("login"))[:100]
 
 
 def repositories_of(payload: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """The numbers in a list of repositories: ``repositories``, ``repositories_added``, ``repositories_removed``."""
+    """Return the ids in a list of repositories: ``repositories``, ``repositories_added``, ``repositories_removed``."""
     listed = objects_in(payload.get(name))
     return tuple(number for one in listed if (number := _whole_number(one.get("id"))))
 
 
 def pushed_to(payload: Mapping[str, Any]) -> str:
-    """The branch that a push moved, "" for anything else."""
+    """Return the branch of a push, "" for other events."""
     ref = clean(payload.get("ref"))
     return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
 
@@ -66,28 +64,28 @@ def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _whole_number(value: object) -> int:
-    """``value`` where it is a number of GitHub's, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else 0
+    """``value`` if it is one of GitHub's numbers, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes; GitHub delivers nothing larger."""
 
 ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "created")}
-"""The events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
+"""Events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 FORGETTING = {("issues", "deleted"), ("issues", "transferred")}
 CALM = frozenset({"schedule", "workflow_dispatch"})
-"""Events that nobody waits for."""
+"""Events for which nobody is waiting."""
 
 KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"})
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as far as it matters: a hint where to look, never the truth itself.
+    """The relevant parts of an event. It only says where to look: the facts are read from the API.
 
-    ``earlier``: comments on the same issue that were created shortly before, where one event stands for several.
+    ``earlier`` are comments on the same issue from shortly before, if one event stands for several.
     """
 
     name: str
@@ -110,12 +108,12 @@ class Event:
         return (self.name, self.action) in FORGETTING
 
     def input(self, name: str) -> str:
-        """An input of workflow_dispatch, "" when it was not given."""
+        """Return an input of workflow_dispatch, "" if it was not given."""
         return dict(self.inputs).get(name, "")
 
 
 def parse_event(name: str, payload: bytes) -> Event:
-    """The event of a payload. Raises UserError when the payload is no JSON object; missing parts are no error."""
+    """Read a payload. Raises UserError if it is not a JSON object; parts may be missing."""
     if len(payload) > MAX_PAYLOAD:
         raise UserError(f"the payload of the {name} event is larger than 25 MB: GitHub does not send that")
     try:
@@ -128,7 +126,7 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
-    """The event of a payload that is JSON; missing parts are no error."""
+    """Read a parsed payload; parts may be missing."""
     issue, comment = _object(data, "issue"), _object(data, "comment")
     return Event(
         name=name,

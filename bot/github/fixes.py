@@ -1,4 +1,4 @@
-"""Where a fix is: the merged pull request or the commit, the files that it touches, the first release that has it."""
+"""Locates a fix: the merged pull request or commit, the files it touches, and the first release with it."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from bot.reading.versions import Version, read_version
 
 MAX_FILES = 5
 MAX_READS = 14
-"""Reads that one run spends on fixes: as many as the costliest one needs, or four usual ones."""
+"""Reads per run: enough for the most expensive fix, or for four usual ones."""
 
 MAX_COMPARES = 4
-"""Releases that are asked for one fix whether they have it."""
+"""Releases that are compared with one fix."""
 
 MAX_TAGS = 63
-"""The newest tags, among which the first one with a fix is sought where there are no releases: in seven questions."""
+"""Newest tags to search for a fix if there are no releases, in seven comparisons."""
 
 AGAIN = timedelta(hours=24)
-"""When a fix that is in no release yet is looked for again."""
+"""Time until an unreleased fix is looked up again."""
 
 NOTHING_AGAIN = timedelta(days=30)
-"""When it is looked again at a reference that was no fix: an issue, or a commit that is not there."""
+"""Time until a reference that was not a fix (an issue, a missing commit) is looked up again."""
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,17 +62,17 @@ class FixApi(Protocol):
     """One read of the REST API."""
 
     def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
-        """Headers and JSON; raises a ForgeError."""
+        """Return headers and JSON. Raises ForgeError."""
 
 
 class _Enough(Exception):
-    """As many reads as one fix, or one run, may cost."""
+    """The most reads for one fix, or one run, were made."""
 
 
 def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, FixInfo], now: datetime) -> dict[ThreadId, str]:
-    """Of the fixes that threads name (``#57`` or a SHA) those to look up now, in the same order.
+    """Return the fixes (``#57`` or a SHA) to look up now, in the same order.
 
-    Not those whose release is known, and not those that were looked for within a day and were found in no release.
+    Left out are fixes with a known release, and unreleased ones that were looked up within a day.
     """
     return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
 
@@ -89,7 +89,7 @@ def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
 
 
 class FixFinder:
-    """Looks fixes up, in a bounded number of reads for a run. What cannot be had is not told: no fault goes out."""
+    """Looks up fixes with a bounded number of reads per run. Faults are not raised: a fix just stays unknown."""
 
     def __init__(self, api: FixApi, repo: str) -> None:
         self._api = api
@@ -101,12 +101,11 @@ class FixFinder:
         self.reads = 0
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
-        """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
+        """Look up the fix ``ref`` (``#57`` or a SHA) of a thread. Returns None if nothing was learned.
 
-        ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
-        with nothing in it, refuted where the forge says so. ``known`` is what was remembered; only what can have
-        changed is read again. A look that gets no answer gives one that waits for a day: a comparison that is too much
-        for the server stays too much.
+        A reference to no pull request or commit of this repository gives an empty FixInfo, refuted if the forge says
+        so. Of a ``known`` fix only what may have changed is read again. Without an answer the fix waits for a day,
+        since a comparison that is too much for the server stays too much.
         """
         if self._over:
             return None
@@ -122,7 +121,7 @@ class FixFinder:
         return self._with_release(fix, now, is_new=fix is not known)
 
     def _with_release(self, fix: FixInfo, now: datetime, *, is_new: bool) -> FixInfo | None:
-        """The fix after its release was looked for; a new one that it was cut short for is due again at once."""
+        """Add the release. A new fix for which no reads were left is due again at once."""
         if fix.commit is None or fix.merged_at is None:
             return fix
         unsure = replace(fix, looked_at=now, unreleased=False)
@@ -168,7 +167,7 @@ class FixFinder:
     # -- the release -------------------------------------------------------------------------------------------------
 
     def _released(self, commit: str, merged_at: datetime) -> dict[str, Any]:
-        """The fields of a Fix that tell of its release, or that there is none; empty where neither is sure."""
+        """The fields of a FixInfo about its release, or its absence; empty if unknown."""
         if not self._list_releases(merged_at):
             return {}
         listed = [release for one in self._releases if not one.get("draft") and (release := read_release(one))]
@@ -183,7 +182,7 @@ class FixFinder:
         return {} if first is None else {"release": first.tag, "released_at": first.at}
 
     def _tagged(self, commit: str, newest: Version | None) -> dict[str, Any]:
-        """The same by the tags that are newer than the newest release, or by all where there is no release."""
+        """The same by the tags newer than the newest release, or by all tags without a release."""
         if self._tags is None:
             self._tags = self._all_tags()
         full = [tag for tag in self._tags if not tag.is_early and (newest is None or tag.version > newest)]
@@ -196,7 +195,7 @@ class FixFinder:
         return {"release": first.tag, "released_at": self._day_of(first.commit)}
 
     def _day_of(self, commit: str) -> datetime | None:
-        """When the commit was made; a date is not worth losing the release for."""
+        """The date of a commit; None if it cannot be read, as the release matters more."""
         try:
             found = object_in(object_in(self._get(f"/commits/{commit}", {"per_page": 1})).get("commit"))
         except (_Enough, Unreachable):
@@ -204,7 +203,7 @@ class FixFinder:
         return time_in(object_in(found.get("committer")).get("date"))
 
     def _asker(self, commit: str, most: int) -> Callable[[str], bool]:
-        """Asks of a tag whether it has the commit; raises _Enough instead of asking more often than ``most``."""
+        """Return a function that tells whether a tag has the commit. It raises _Enough after ``most`` reads."""
         answers: dict[str, bool] = {}
 
         def has(tag: str) -> bool:
@@ -217,13 +216,13 @@ class FixFinder:
         return has
 
     def _has(self, head: str, commit: str) -> bool:
-        """Whether a tag or branch has the commit; ``HEAD`` is the end of the main line."""
-        # On the second page there is no list of files, which can be long.
+        """Whether a tag or branch has the commit; ``HEAD`` is the default branch."""
+        # The second page leaves out the list of files, which can be long.
         path = f"/compare/{commit}...{quote(head, safe='')}"
         return object_in(self._get(path, {"per_page": 1, "page": 2})).get("status") in ("ahead", "identical")
 
     def _list_releases(self, moment: datetime) -> bool:
-        """Whether all releases since then are listed, reading on where they are not."""
+        """Whether all releases since then are listed, after reading more if necessary."""
         while not self._complete and self._pages < _PAGES and not self._reaches(moment):
             self._pages += 1
             page = objects_in(self._get("/releases", {"per_page": PER_PAGE, "page": self._pages}))
@@ -232,12 +231,12 @@ class FixFinder:
         return self._complete or self._reaches(moment)
 
     def _reaches(self, moment: datetime) -> bool:
-        """Whether the last release that was listed, newest first, is older than this."""
+        """Whether the oldest release read so far is older than this."""
         at = time_in(self._releases[-1].get("published_at")) if self._releases else None
         return at is not None and at < moment
 
     def _all_tags(self) -> list[Release]:
-        """All tags that are versions, in the order of these; none where there are too many tags to know that."""
+        """All tags that are versions, in this order; none if there are too many tags to read all."""
         listed: list[dict[str, Any]] = []
         for number in range(1, _PAGES):
             page = objects_in(self._get("/tags", {"per_page": PER_PAGE, "page": number}))
@@ -255,14 +254,14 @@ class FixFinder:
 
 
 def _unseen(key: ThreadId, ref: str, now: datetime) -> FixInfo:
-    """What is kept of a change that could not be read: it is looked for again after a day."""
+    """The entry of a change that could not be read: it is looked up again after a day."""
     if _PULL.match(ref):
         return FixInfo(key, ref, now, is_pull=True)
     return FixInfo(key, ref, now + AGAIN - NOTHING_AGAIN)
 
 
 def files_of(listed: object) -> tuple[str, ...]:
-    """At most MAX_FILES paths of a list of changed files: code first, then tests and documents; nothing generated."""
+    """Return at most MAX_FILES paths of changed files: code, then tests and documents; no generated files."""
     paths = [str(one.get("filename") or "") for one in objects_in(listed)]
     kept = [path for path in paths if path and not _MADE.search(path)]
     return tuple(sorted(kept, key=lambda path: bool(_ABOUT_CODE.search(path)))[:MAX_FILES])

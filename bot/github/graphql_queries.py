@@ -1,4 +1,4 @@
-"""The GraphQL query for bulk history, and its answer in the shape of the REST API."""
+"""The GraphQL queries for bulk history, and their answers in the shape of the REST API."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
 }
 """
 WITHOUT_PULLS = ISSUES.replace("LINKED", "")
-"""For a token that may not read pull requests: GitHub refuses all of a query that asks for those of an issue."""
+"""For a token that may not read pull requests: GitHub refuses any query that asks for them."""
 
 ISSUES = ISSUES.replace("LINKED", _LINKED)
 
@@ -84,7 +84,7 @@ query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $si
   }
 }
 """
-"""The same issues by number only, for where their texts are too much for one answer."""
+"""The same issues by number only, if their texts are too much for one answer."""
 
 GLIMPSE = """
 query Glimpse($owner: String!, $name: String!, $since: DateTime) {
@@ -96,10 +96,10 @@ query Glimpse($owner: String!, $name: String!, $since: DateTime) {
   }
 }
 """
-"""What a reading would cost, for one point."""
+"""The size of a reading, for one point."""
 
 _MERGED_AFTER = timedelta(hours=1)
-"""How long after the closing by hand the pull request may be merged that is said to close it."""
+"""How long after a manual closing the linked pull request may be merged."""
 
 _REACTIONS = {
     "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "HOORAY": "hooray",
@@ -115,7 +115,7 @@ _EVENTS = {
 
 
 def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
-    """An issue of the answer as REST gives it: the issue, its comments, its timeline's events."""
+    """Return an issue in the shape of REST: the issue, its comments, and the events of its timeline."""
     home = f"/repos/{repo}"
     issue = {
         "number": node["number"],
@@ -140,10 +140,10 @@ def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, An
 
 
 def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict[str, Any]]:
-    """``events`` of an issue as REST gives them, its last closing with the merged pull request that is linked to it.
+    """Return ``events`` of an issue with the merged pull request that is linked to it as source of the last closing.
 
-    Only where the closing does not tell by what it was done: somebody closed by hand what a pull request had fixed.
-    Pull requests merged before the issue was opened again, or later than an hour after the closing, are left out.
+    Only if the closing names no source: a person closed what a pull request had fixed. Pull requests merged before the
+    issue was reopened, or more than an hour after the closing, are left out.
     """
     told = [dict(event) for event in events]
     closings = [event for event in told if event["event"] == "closed"]
@@ -160,7 +160,7 @@ def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict
 
 
 def _merged_pulls(node: Json, repo: str) -> list[tuple[int, datetime]]:
-    """The numbers of the merged pull requests that are linked to the issue or say that they close it, and when."""
+    """Number and time of the merged pull requests that are linked to the issue or say that they close it."""
     linked = (node.get("closedByPullRequestsReferences") or {}).get("nodes") or ()
     found = [pull for pull in linked if pull and _is_home(pull, repo)]
     items = [item for item in node["timelineItems"]["nodes"] if item and item.get("willCloseTarget")]
@@ -190,7 +190,7 @@ def _comment(node: Json) -> dict[str, Any]:
 
 
 def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
-    """One item of the timeline. A closing by a pull request has that as its source, which REST does not tell."""
+    """An item of the timeline. A closing by a pull request has it as source, which REST does not show."""
     name = _EVENTS.get(str(node.get("__typename")))
     if name is None:
         return
@@ -205,7 +205,7 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
 
 
 def _user(actor: Json | None) -> dict[str, Any] | None:
-    """An actor in the shape of REST, where the login of a bot ends in [bot]. A deleted account is None."""
+    """An actor in the shape of REST, in which the login of a bot ends in [bot]; None for a deleted account."""
     if not actor:
         return None
     is_bot = actor.get("__typename") == "Bot"

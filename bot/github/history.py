@@ -1,16 +1,18 @@
-"""A repository's whole history, oldest change first, in batches to be remembered one by one; by GraphQL or by REST."""
+"""Reads a repository's whole history, oldest change first, in batches, by GraphQL or by REST."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from datetime import datetime
+from itertools import count
+from typing import Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import parse_time, stamp
-from bot.github.api import Json, Rate, Reader
+from bot.github.api import Json, Rate, Reader, object_in
 from bot.github.errors import (
     GOES_ON,
     HISTORY,
@@ -28,29 +30,24 @@ from bot.github.errors import (
 )
 from bot.github.graphql_queries import GLIMPSE, ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
 from bot.github.threads import OwnCommentRule, split_own, thread_of
+from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport
 from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, read_each, read_thread
 
-if TYPE_CHECKING:
-    from githubkit import GitHub
-    from githubkit.exception import GitHubException
-    from githubkit.retry import RetryOption
-
-
 PER_PAGE = 50
-"""Issues a request asks for: with a hundred comments and events each it stays far below 500,000 nodes."""
+"""Issues per request: with a hundred comments and events each, far below the limit of 500,000 nodes."""
 
 POINTS = 2
-"""What such a request costs of the 5,000 points of an hour: 201 lists, a point for a hundred.
+"""Cost of such a request, out of 5,000 points per hour: 201 lists, one point per hundred.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
 SIZES = (PER_PAGE, 15, 5)
-"""Issues that it asks for: fewer where the server could not answer for more, as it has ten seconds for an answer."""
+"""Issues per request: fewer if the server could not answer for more within its ten seconds."""
 
 STEADY = 10
-"""Answers after which more is asked for again. Each attempt that is too much costs two requests of ten seconds."""
+"""Answers after which a larger size is tried again. Each failed attempt costs two requests of ten seconds."""
 
 RETRIES = 3
-"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; one where less can be asked for instead."""
+"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; only one if a smaller size is left to try."""
 
 _NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
 _OUT_OF_SIGHT = "the token cannot see this repository's issues"
@@ -61,13 +58,13 @@ class NoGraphQL(ForgeError):
 
 
 class OutOfSight(NotPermitted):
-    """There is no such repository, or the token may not see it: GitHub tells the two apart from nobody."""
+    """There is no such repository, or the token may not see it: GitHub does not say which."""
 
 
 class Glimpse(NamedTuple):
-    """A repository before it is read: its name now, how many issues it has, and how many of them changed since then.
+    """A repository before it is read: its current name, its number of issues, and how many of them changed.
 
-    ``rate`` counts points, None where the server has no limit.
+    ``rate`` counts points; None if the server has no limit.
     """
 
     name: str
@@ -78,110 +75,95 @@ class Glimpse(NamedTuple):
 
 
 class GraphQLHistory:
-    """History by GraphQL; long threads, and those that the server cannot put into one answer, are read by REST."""
+    """History by GraphQL. Long threads, and those too large for one answer, are read by REST."""
 
     def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: Reader) -> None:
-        self._api_url, self._token, self._repo = api_url, token, repo
-        base = api_url.rstrip("/")  # a company's own server has /api/v3 and /api/graphql
-        self._endpoint = f"{base.removesuffix('/v3') if base.endswith('/api/v3') else base}/graphql"
-        self._own = own
+        self._transport = HttpTransport(api_url, token, write_gap=0.0)  # queries need no pace of writes
+        self._repo, self._own = repo, own
         self._reader = reader
         self._query = ISSUES
         self._step = self._answered = 0
         self._retries = RETRIES
         self.requests = 0
-        """How many were sent, repeats included."""
+        """Number of requests sent, including repeats."""
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:
-        """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
+        """Yield batches of at most PER_PAGE threads. Raises ForgeError; earlier batches are complete."""
         after: str | None = None
-        with self._client() as api:
-            while True:
-                page, news = self._batch(api, {"since": stamp(moment), "after": after})
-                ahead = page["pageInfo"]["hasNextPage"]
-                yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
-                if not ahead:
-                    return
-                after = page["pageInfo"]["endCursor"]
+        while True:
+            page, news = self._batch({"since": stamp(moment), "after": after})
+            ahead = page["pageInfo"]["hasNextPage"]
+            yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
+            if not ahead:
+                return
+            after = page["pageInfo"]["endCursor"]
 
     def glimpse(self, since: datetime | None) -> Glimpse:
-        """What a reading would be about. Raises ForgeError."""
-        with self._client() as api:
-            data = self._asked(api, GLIMPSE, {"since": stamp(since)})
+        """Describe what a reading would have to read. Raises ForgeError."""
+        data = self._asked(GLIMPSE, {"since": stamp(since)})
         repository, told = data["repository"], data.get("rateLimit")
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
         name = str(repository["nameWithOwner"])
-        is_name = _NAME.fullmatch(name)  # it goes to terminals and into addresses
+        is_name = _NAME.fullmatch(name)  # it is shown in terminals and used in addresses
         return Glimpse(name if is_name else self._repo, repository["isPrivate"], total, changed, rate)
 
-    def _client(self) -> GitHub[Any]:
-        """A client without the library's cache: what is posted is not kept, and the cache would never be closed."""
-        from githubkit import GitHub  # 200 ms that only a run with history to read should pay
-
-        return GitHub(self._token, base_url=self._api_url, auto_retry=self._again, http_cache=False)
-
-    def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, Updates]:
-        """The next issues: as many in one answer as were had lately, else fewer, else each of a few by itself."""
+    def _batch(self, place: Json) -> tuple[Json, Updates]:
+        """Read the next issues: as many in one answer as worked lately, else fewer, else a few one by one."""
         for step in range(self._step, len(SIZES)):
             self._retries = 1 if step < len(SIZES) - 1 else RETRIES
             try:
-                page = self._permitted_page(api, {**place, "first": SIZES[step]})
-            except Unreachable:  # too much for one answer, or a part of it is missing, which must not count as gone
+                page = self._permitted_page({**place, "first": SIZES[step]})
+            except Unreachable:  # too much for one answer, or a part is missing, which must not count as gone
                 continue
             self._settle(step)
             return page, read_each(_listed(page), self._thread)
         self._settle(len(SIZES) - 1)
-        page = self._page(api, NUMBERS, {**place, "first": SIZES[-1]})
+        page = self._page(NUMBERS, {**place, "first": SIZES[-1]})
         return page, read_each(_listed(page), lambda node: read_thread(self._reader, self._own, node["number"])[0])
 
     def _settle(self, step: int) -> None:
-        """Stay at what the server had time for, and after a while try more."""
+        """Keep the size that the server had time for, and try more after a while."""
         self._answered = self._answered + 1 if step == self._step else 1
         self._step = step
         if self._answered >= STEADY:
             self._step, self._answered = max(0, step - 1), 0
 
-    def _permitted_page(self, api: GitHub[Any], variables: Json) -> Json:
+    def _permitted_page(self, variables: Json) -> Json:
         try:
-            return self._page(api, self._query, variables)
+            return self._page(self._query, variables)
         except NotPermitted:
             if self._query == WITHOUT_PULLS:
                 raise
             self._query = WITHOUT_PULLS
-            return self._page(api, self._query, variables)
+            return self._page(self._query, variables)
 
-    def _page(self, api: GitHub[Any], query: str, variables: Json) -> Json:
-        issues: Json = self._asked(api, query, variables)["repository"]["issues"]
+    def _page(self, query: str, variables: Json) -> Json:
+        issues: Json = self._asked(query, variables)["repository"]["issues"]
         return issues
 
-    def _asked(self, api: GitHub[Any], query: str, variables: Json) -> Json:
-        from githubkit.exception import GitHubException
-
+    def _asked(self, query: str, variables: Json) -> Json:
         owner, _, name = self._repo.partition("/")
-        asked = {"query": query, "variables": {"owner": owner, "name": name, **variables}}
-        self.requests += 1
-        try:
-            response = api.request("POST", self._endpoint, json=asked)
-            answer = response.json()
-        except (GitHubException, ValueError) as error:  # a ValueError: what came is no JSON
-            raise _meaning(error) from error
-        data = _data(answer, response.headers)
+        data = _data(self._answer({"query": query, "variables": {"owner": owner, "name": name, **variables}}))
         if not data.get("repository"):
             raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
-        if data["repository"].get("hasIssuesEnabled") is False:  # and then the list is empty, as if all were gone
+        if data["repository"].get("hasIssuesEnabled") is False:  # the list is empty then, as if all were gone
             raise IssuesOff(ISSUES_OFF)
         return data
 
-    def _again(self, error: GitHubException, tries: int) -> RetryOption:
-        """Only a fault of the server is worth a second try; a limit is not waited for here."""
-        from githubkit.exception import RequestFailed
-        from githubkit.retry import RetryOption
-
-        is_fault = isinstance(error, RequestFailed) and error.response.status_code >= 500
-        again = is_fault and tries < self._retries
-        self.requests += again
-        return RetryOption(again, timedelta(seconds=2**tries / 2))
+    def _answer(self, body: Json) -> HttpAnswer:
+        """Send a request, again after a fault of the server. Limits are not waited for."""
+        for turn in count():
+            self.requests += 1
+            try:
+                answer = self._transport.send("POST", GRAPHQL_PATH, body=body)
+            except Unreachable as error:
+                why = type(error.__cause__).__name__
+                raise Unreachable(f"GitHub could not be reached ({why})", GOES_ON) from error
+            if answer.status < 500 or turn >= self._retries:
+                return answer
+            time.sleep(2**turn / 2)
+        raise AssertionError("the last try returns")
 
     def _thread(self, node: Json) -> Record:
         comments: list[Any]
@@ -202,68 +184,56 @@ def _listed(page: Json) -> dict[ListedIssue, Json]:
 
 
 def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
-    """The items of REST's timeline with the sources that GraphQL told of the same events: what closed an issue."""
+    """The items of REST's timeline with the sources of the same events in GraphQL, such as what closed an issue."""
     known = {(event["event"], event["created_at"]): event.get("source") for event in told}
     named = [{**item, "event": str(item.get("event"))} for item in timeline]
     return [{"source": known.get((item["event"], item.get("created_at"))), **item} for item in named]
 
 
-def _meaning(error: GitHubException | ValueError) -> ForgeError:
-    from githubkit.exception import RequestFailed
+def _data(answer: HttpAnswer) -> Json:
+    """The data of an answer. Raises the ForgeError that its status or its errors mean.
 
-    if not isinstance(error, RequestFailed):
-        return Unreachable(f"GitHub could not be reached ({type(error).__name__})", GOES_ON)
-    answer = error.response
-    if answer.status_code in (404, 405, 410):
-        return NoGraphQL(f"this server has no GraphQL API ({answer.status_code})")
-    if answer.status_code >= 500:
-        return Unreachable(f"GitHub's GraphQL API answers {answer.status_code}", GOES_ON)
-    try:
-        told = answer.json()
-    except ValueError:  # a page of a server in between
-        told = None
-    return _for_reading(meaning_of(answer.status_code, answer.headers, told, "/graphql"))
-
-
-def _data(answer: Any, headers: Mapping[str, str]) -> Json:
-    """The data of an answer, read without githubkit's models, which refuse a lone surrogate in an issue's text.
-
-    An answer with errors raises what they mean, although a part of the data may be there: what is missing in it must
-    not count as gone.
+    Errors raise although a part of the data may be there: the missing part must not count as gone.
     """
-    found = answer if isinstance(answer, dict) else {}
+    if answer.status in (404, 405, 410):
+        raise NoGraphQL(f"this server has no GraphQL API ({answer.status})")
+    if answer.status >= 500:
+        raise Unreachable(f"GitHub's GraphQL API answers {answer.status}", GOES_ON)
+    if answer.status >= 300:
+        raise _for_reading(meaning_of(answer.status, answer.headers, answer.data, GRAPHQL_PATH))
+    found = object_in(answer.data)
     errors, data = found.get("errors"), found.get("data")
     if isinstance(data, dict) and not errors:
         return data
-    meaning = meaning_of_errors(errors, headers)
-    if isinstance(meaning, Gone) and not (isinstance(data, dict) and data.get("repository")):
+    meaning = meaning_of_errors(errors, answer.headers)
+    if isinstance(meaning, Gone) and not object_in(data).get("repository"):
         raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
     raise _for_reading(meaning)
 
 
 def _for_reading(meaning: ForgeError) -> ForgeError:
-    """What a fault means for a reading: where it is no limit and no right that is missing, fewer issues may go."""
+    """The error to raise: unless it is a limit or a missing permission, a request for fewer issues may succeed."""
     return Unreachable(str(meaning), GOES_ON) if type(meaning) in (ForgeError, Gone, Invalid) else meaning
 
 
 KEPT = 100
-"""Requests of an hour that a reading of history leaves to the events of that hour."""
+"""Requests per hour that are left for the events of that hour."""
 
 
 class HistorySource(Protocol):
-    """Everything that changed since a moment, in batches; the cursor of a batch is safe once it is remembered."""
+    """Yields all changes since a moment, in batches. Once a batch is stored, its cursor is safe."""
 
     def since(self, moment: datetime | None) -> Iterator[Updates]: ...
 
 
 class EitherHistory:
-    """The first way where the server has it, else the other: an older company server has no GraphQL."""
+    """Reads by GraphQL, or by REST if the server has no GraphQL, as older company servers do not."""
 
     def __init__(self, graphql: HistorySource, rest: HistorySource, note: Callable[[str], None]) -> None:
         self._graphql, self._rest, self._note = graphql, rest, note
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:
-        """Batches. Raises ForgeError; what came before it is complete."""
+        """Yield batches. Raises ForgeError; earlier batches are complete."""
         try:
             yield from self._graphql.since(moment)
         except NoGraphQL:
@@ -272,12 +242,12 @@ class EitherHistory:
 
 
 class RestingHistory:
-    """History that is not asked for, as it is known that ``limit`` is not over."""
+    """A history that is not read, because ``limit`` is not over yet."""
 
     def __init__(self, limit: RateLimited) -> None:
         self._limit = limit
 
-    def since(self, moment: datetime | None) -> Iterator[Updates]:  # noqa: ARG002 - none is asked for
+    def since(self, moment: datetime | None) -> Iterator[Updates]:  # noqa: ARG002 - nothing is read
         """Raises RateLimited."""
         raise self._limit
 
@@ -290,7 +260,7 @@ class RestHistory:
         self._reader = reader
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:
-        """Batches of a hundred threads or, where more changed within one second, more; oldest change first."""
+        """Yield batches of a hundred threads, or more if more changed within one second; oldest change first."""
         pages = 1
         while True:
             listed, complete = self._reader.issues_since(moment, pages)
@@ -308,11 +278,11 @@ class RestHistory:
 
 
 def keep_some(reader: Reader) -> None:
-    """Raise RateLimited before the hour's requests are used up: an event of this hour wants to be answered."""
+    """Raise RateLimited before the hour's requests are used up, so that events can still be answered."""
     rate = reader.rate
     if rate and rate.left < min(KEPT, rate.limit // 2):
         told = "most of this hour's requests are used, the rest is left to new issues"
-        raise RateLimited(told, until=rate.anew, resource=HISTORY)
+        raise RateLimited(told, until=rate.ends, resource=HISTORY)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[ListedIssue, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Releases and tags as GitHub lists them, and which of them is the first with a commit."""
+"""Reads releases and tags, and finds the first one with a commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release, or a tag where there are none: ``at`` is when it was published, None where that is not known."""
+    """A release, or a tag if there are no releases. ``at`` is its publication, None if unknown."""
 
     tag: str
     version: Version
@@ -27,10 +27,10 @@ class Release:
 
 
 def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
-    """The first of these, which are in order of time, that has the commit.
+    """Return the first of these releases, given in order of time, that has the commit.
 
-    Of one line of releases (2.3.*) the later ones have what the earlier ones have. So where the first one left of a
-    line has it not, its last one is asked next: a line that was branched off before the fix is out with two questions.
+    Within a line of releases (2.3.*) later ones have what earlier ones have. So if the first one of a line lacks it,
+    the last one is asked next: a line that branched off before the fix costs two comparisons.
     """
     left = list(releases)
     while left:
@@ -44,7 +44,7 @@ def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Re
 
 
 def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
-    """The first of these, which are in order of version, that has the commit: by halves, the last one first."""
+    """Return the first of these releases, given in order of version, that has the commit, by bisection."""
     if not releases or not has(releases[-1].tag):
         return None
     low, high = 0, len(releases) - 1
@@ -58,7 +58,7 @@ def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) ->
 
 
 def of_project(releases: Iterable[Release], name: str) -> list[Release]:
-    """The releases of the project itself: where several things are released from one repository, none of the others."""
+    """Return the releases of the project itself, without those of other packages in the repository."""
     given = list(releases)
     names = {one.version.name for one in given}
     plain = {"", name} & names
@@ -66,7 +66,7 @@ def of_project(releases: Iterable[Release], name: str) -> list[Release]:
 
 
 def read_release(fields: Mapping[str, Any]) -> Release | None:
-    """A release as the REST API gives it; None where its tag is no version."""
+    """Read a release of the REST API; None if its tag is not a version."""
     tag, at = str(fields.get("tag_name") or ""), time_in(fields.get("published_at"))
     version = read_version(tag)
     if version is None or version.day:
@@ -75,7 +75,7 @@ def read_release(fields: Mapping[str, Any]) -> Release | None:
 
 
 def read_tag(fields: Mapping[str, Any]) -> Release | None:
-    """A tag as the REST API gives it; None where it is no version."""
+    """Read a tag of the REST API; None if it is not a version."""
     name, commit = str(fields.get("name") or ""), sha_in(object_in(fields.get("commit")).get("sha"))
     version = read_version(name)
     if version is None or version.day or commit is None:
@@ -84,12 +84,12 @@ def read_tag(fields: Mapping[str, Any]) -> Release | None:
 
 
 def sha_in(value: object) -> str | None:
-    """``value`` where it is the SHA of a commit, in full or in short."""
+    """Return ``value`` if it is a full or abbreviated SHA."""
     return value if isinstance(value, str) and _COMMIT.match(value) else None
 
 
 def time_in(value: object) -> datetime | None:
-    """The time that ``value`` says, None where it says none."""
+    """Return the time that ``value`` contains, or None."""
     try:
         return parse_time(value)
     except ValueError:

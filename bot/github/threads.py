@@ -1,4 +1,4 @@
-"""GitHub's JSON of an issue, its comments and its timeline, as a Thread of ours."""
+"""Converts GitHub's JSON of an issue, its comments and its timeline to a Thread."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 Json = Mapping[str, Any]
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
-"""The reactions to a comment that are kept: the other three are those that we give ourselves to commands."""
+"""Reactions to comments that are kept. We give the other three ourselves, to commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnComment:
-    """A comment of ours that stands on an issue."""
+    """A comment of ours on an issue."""
 
     id: int
     text: str
@@ -27,17 +27,17 @@ class OwnComment:
 
 @dataclass(frozen=True, slots=True)
 class OwnCommentRule:
-    """How our own comments are known: by author and by the hidden marker, never by one of them alone."""
+    """Recognises our own comments by both the author and the hidden marker."""
 
     login: str
     marker: str
 
     def wrote(self, comment: Json) -> bool:
-        """Whether it is our comment on the issue; replies are apart."""
+        """Whether this is our comment on the issue, not a reply."""
         return self._is_by_us(comment) and _first_line(comment) == self.marker
 
     def replied(self, comment: Json) -> int | None:
-        """What our reply answers, the id of a comment; None for what is no reply of ours."""
+        """Return the id of the comment that our reply answers; None for anything but our reply."""
         head, end = f"{self.marker.removesuffix('-->')}reply=", " -->"
         first = _first_line(comment)
         key = first.removeprefix(head).removesuffix(end)
@@ -63,7 +63,7 @@ def own_comment(comment: Json) -> OwnComment:
 
 
 def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
-    """The comments of others, and our comments on the issue, oldest first; our replies to questions are neither."""
+    """Return the comments of others, and ours on the issue, oldest first; our replies to questions are in neither."""
     others: list[Json] = []
     ours: list[OwnComment] = []
     for comment in comments:
@@ -75,7 +75,7 @@ def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json]
 
 
 def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()) -> Thread:
-    """The thread of an issue as the REST API gives it. ``events`` are items of its timeline."""
+    """Convert an issue of the REST API. ``events`` are items of its timeline."""
     user = issue.get("user") or {}
     return thread_from_archive(
         {
@@ -104,7 +104,7 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
 
 
 def message_fields(comment: Json) -> dict[str, object]:
-    """A comment in the shape of an archive."""
+    """Convert a comment to the shape of an archive."""
     user = comment.get("user") or comment.get("actor") or {}
     return {
         "id": comment["id"],
@@ -119,7 +119,7 @@ def message_fields(comment: Json) -> dict[str, object]:
 
 
 def archive_message(message: Message) -> dict[str, object]:
-    """A remembered comment in the shape of the REST API, so that old and new ones merge."""
+    """Convert a stored comment to the shape of the REST API, to merge old and new ones."""
     return {
         "id": message.id,
         "user": {"login": message.author, "type": "Bot" if message.is_bot else "User"},

@@ -1,4 +1,9 @@
-"""PyGithub as transport: one request and its answer, bounded in time and tries, and none once GitHub has had enough."""
+"""Sends every request about a repository, to REST and to GraphQL, bounded in time and tries.
+
+PyGithub makes the requests: it knows the addresses of both APIs, on github.com and on a company's server, the headers
+of GitHub and the pace of writes. (githubkit's part is the App, see `bot.github.app`.) When GitHub has had enough,
+nothing more is sent.
+"""
 
 from __future__ import annotations
 
@@ -29,49 +34,50 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
-    begins_anew,
+    hour_ends,
     meaning_of,
     meaning_of_errors,
 )
 
 TIMEOUT = 20.0
-"""Seconds until GitHub accepts a connection, and between two parts of an answer; a whole answer may take twice that."""
+"""Seconds for a connection, and between two parts of an answer; a whole answer may take twice as long."""
 
 PAUSES = (0.5, 1.0, 2.0)
-"""Seconds before a read is repeated, times a random factor of .5 to 1.25. Nothing but reads is repeated."""
+"""Seconds before a read is repeated, times a random factor of .5 to 1.25. Only reads are repeated."""
 
 USUAL = 10.0
-"""Seconds that one request may take before it counts as time that was lost."""
+"""Seconds that a request may take before the rest counts as lost."""
 
 _NEEDED, _SPARE = "", "spare"
 PATIENCE = {_NEEDED: 180.0, _SPARE: 60.0}
-"""Seconds that one run loses to a GitHub that is slow or down, before it asks for nothing more; of these, those that it
-loses to what it can do without, before it does without."""
+"""Seconds that a run may lose to a slow or failing GitHub before it stops asking; fewer for requests that it can do
+without."""
 
 STRIKES = 3
-"""Requests in a row without an answer, repeats apart, after which a run asks for nothing more. Those that it can do
-without count apart: a comparison of two commits that are far apart fails by itself, whenever it is asked for."""
+"""Requests in a row without an answer, not counting repeats, after which a run stops asking. Requests that it can do
+without are counted separately: a comparison of two distant commits may always fail."""
 
 MOST_BYTES = 100_000_000
-"""Of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
+"""Bytes of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
 
 _LEADS = (301, 302, 307, 308)
 _LED_TO = "x-led-to"
-_GRAPHQL = "/graphql"
+GRAPHQL_PATH = "/graphql"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """Headers by lower-case names and JSON. ``led_to``: where GitHub says that it is instead, empty when it is here."""
+    """Status, headers by lower-case names, and JSON. ``led_to`` is the target of a redirect, else empty."""
 
+    status: int
     headers: Mapping[str, str]
     data: Any
     led_to: str = ""
 
 
 class HttpTransport:
-    """Requests to one API with one token. ``troubles`` are the reasons why a run asks for nothing more of a kind, and
-    ``lacking`` tells of each permission that turned out to be missing."""
+    """Requests to one API with one token. ``troubles`` are the reasons why nothing more of a kind is sent, and
+    ``lacking`` has an error for each missing permission."""
 
     def __init__(self, api_url: str, token: str, *, write_gap: float, timeout: float = TIMEOUT) -> None:
         base = urlsplit(api_url.rstrip("/"))
@@ -84,7 +90,7 @@ class HttpTransport:
             user_agent="precedent",
         )
         self._requester = api.requester
-        self._token = token  # whatever an answer repeats of it is told to nobody
+        self._token = token  # removed from answers that repeat it
         self._base = base
         self._connection = _Connection(
             base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None
@@ -96,7 +102,7 @@ class HttpTransport:
         self._lost: dict[str, float] = {_NEEDED: 0.0, _SPARE: 0.0}
         self.lacking: dict[str, ForgeError] = {}
         self.sent: Counter[str] = Counter()
-        """How often each verb went out, repeats and detours included."""
+        """Number of requests by verb, including repeats and redirects."""
         self.rate: Rate | None = None
 
     @property
@@ -113,10 +119,10 @@ class HttpTransport:
         again: bool = False,
         spare: bool = False,
     ) -> HttpAnswer:
-        """The answer to one request; only a read is repeated. Raises ForgeError.
+        """Return the answer to a request; only reads are repeated. Raises ForgeError.
 
-        ``again``: what is not there may be there in a moment, and is asked for again. ``spare``: the run can do without
-        it, so that nothing else ends where there is no answer to it.
+        ``again`` also repeats a read of something that may appear in a moment. ``spare`` marks a request that the run
+        can do without: its failure does not stop others.
         """
         pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
         if end := self._end(_kind(path), need):
@@ -133,33 +139,33 @@ class HttpTransport:
         raise AssertionError("the last try returns or raises")
 
     def graphql(self, query: str, variables: Mapping[str, Any], *, spare: bool = False) -> Any:
-        """What a GraphQL document gives. Raises ForgeError, also for the errors that come under a status of 200."""
-        answer = self.ask("POST", _GRAPHQL, None, {"query": query, "variables": dict(variables)}, spare=spare)
+        """Return the data of a GraphQL document. Raises ForgeError, also for errors under a status of 200."""
+        answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, spare=spare)
         errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
         if errors:
             refusal = meaning_of_errors(errors, answer.headers)
-            self._learn(refusal, _GRAPHQL)
+            self._learn(refusal, GRAPHQL_PATH)
             raise refusal
         return answer.data.get("data")
 
     def apply_limit(self, error: ForgeError) -> None:
-        """Take in a refusal that GraphQL gave to somebody else who has this token."""
+        """Take note of a refusal that another client with this token met."""
         if isinstance(error, (RateLimited, Unauthorised)):
-            self._learn(error, _GRAPHQL)
+            self._learn(error, GRAPHQL_PATH)
 
     def below(self, url: str) -> str:
-        """The path of an URL below the API's own, without a query; "" where it is none of this API."""
+        """Return the path of a URL below the API's own, without the query; "" for a URL of another API."""
         there = urlsplit(url)
         if there.hostname not in (None, self._base.hostname) or not there.path.startswith(f"{self._base.path}/"):
             return ""
         return there.path.removeprefix(self._base.path)
 
     def wait(self, seconds: float) -> None:
-        """Pause for about so long; tests, which leave no gap between writes, do not."""
+        """Pause for about so many seconds; not in tests, which leave no gap between writes."""
         time.sleep(min(1.0, self._pace) * seconds * random.uniform(0.5, 1.25))
 
     def pause_requests(self, seconds: float) -> None:
-        """Wait so long, after which the limits that are over by then count no more: who has the time goes on asking.
+        """Wait so many seconds, and forget the limits that are over by then.
 
         Tests, which leave no gap between writes, do not wait.
         """
@@ -168,36 +174,45 @@ class HttpTransport:
         self._ends = {kind: end for kind, end in self._ends.items() if not _is_over(end, after)}
 
     def _end(self, kind: str, need: str) -> ForgeError | None:
-        """Why nothing more of this kind is asked for, None while it is."""
+        """Why nothing more of this kind is sent, or None."""
         if self._lost[need] > PATIENCE[need]:
             told = "GitHub is too slow today: nothing more was asked for"
             self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
         return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
 
     def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> HttpAnswer:
-        url = self._requester.graphql_url if path == _GRAPHQL else path
         started = time.monotonic()
+        try:
+            answer = self.send(verb, path, query, body)
+        except Unreachable:
+            self._lost[need] += time.monotonic() - started
+            raise
+        self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
+        if answer.status in _LEADS:
+            return answer
+        if answer.status >= 300:
+            refusal = meaning_of(answer.status, answer.headers, answer.data, path)
+            self._learn(refusal, path)
+            raise refusal
+        self._strikes.clear()
+        return answer
+
+    def send(self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> HttpAnswer:
+        """Send one request, whatever was answered before. Raises Unreachable without an answer that can be read."""
+        url = self._requester.graphql_url if path == GRAPHQL_PATH else path
         self.sent[verb] += 1
         try:
             parameters = dict(query or {})
             status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
-            self._lost[need] += time.monotonic() - started
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
-        self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
         self._note_rate(headers)
         if status in _LEADS:
-            return HttpAnswer(headers, None, headers.get(_LED_TO, ""))
-        data = _json(text.replace(self._token, "***") if self._token else text, status)
-        if status >= 300:
-            refusal = meaning_of(status, headers, data, path)
-            self._learn(refusal, path)
-            raise refusal
-        self._strikes.clear()
-        return HttpAnswer(headers, data)
+            return HttpAnswer(status, headers, None, headers.get(_LED_TO, ""))
+        return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
 
     def _learn(self, error: ForgeError, path: str) -> None:
-        """After a limit or with a dead token, one more request is one too many."""
+        """Stop after a limit or with a dead token."""
         if isinstance(error, RateLimited):
             self._ends[_NEEDED if error.is_secondary else _kind(path)] = error
         elif isinstance(error, Unauthorised):
@@ -215,12 +230,12 @@ class HttpTransport:
     def _note_rate(self, headers: Mapping[str, str]) -> None:
         left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
         if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
-            self.rate = Rate(int(left), int(limit), begins_anew(headers))
+            self.rate = Rate(int(left), int(limit), hour_ends(headers))
 
 
 class _Connection(HTTPSRequestsConnectionClass):
-    """PyGithub's connection, but for three things: an answer has an end in time and size; where a redirect leads is
-    ours to decide; and an answer that is "not ready yet" is none, instead of one that is waited for without end."""
+    """PyGithub's connection with three changes: answers are bounded in time and size; redirects are not followed; and
+    "not ready yet" (202) is a failure instead of an endless wait."""
 
     seconds = TIMEOUT
 
@@ -240,7 +255,7 @@ class _Connection(HTTPSRequestsConnectionClass):
 
 
 class _WholeAnswer(RequestsResponse):
-    """An answer that was read to its end."""
+    """An answer that was read completely."""
 
     def __init__(self, answer: Response, text: str) -> None:
         super().__init__(answer)
@@ -266,7 +281,7 @@ def _read(answer: Response, until: float) -> str:
 
 
 def _json(text: str, status: int) -> Any:
-    """The JSON of an answer; a page of a proxy in its place is no answer, and no more than a status when refused."""
+    """The JSON of an answer. A proxy's page instead of it is ignored for a refusal and raises Unreachable otherwise."""
     try:
         return json.loads(text) if text else None
     except (ValueError, RecursionError) as error:
@@ -276,7 +291,7 @@ def _json(text: str, status: int) -> Any:
 
 
 def _kind(path: str) -> str:
-    return "graphql" if path == _GRAPHQL else "core"
+    return "graphql" if path == GRAPHQL_PATH else "core"
 
 
 def _is_over(end: ForgeError, at: datetime) -> bool:

@@ -1,6 +1,6 @@
-"""What changed since we last looked: at most two reads for the usual event, whatever was lost in between.
+"""Reads all changes since the last run, with at most two requests for the usual event.
 
-Each thread of a batch of history is read by itself: one that cannot be had costs no other.
+Each thread is read separately, so one that cannot be read does not stop the others.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from bot.github.threads import OwnComment, OwnCommentRule, archive_message, spli
 IssueFields = dict[str, Any]
 Json = Mapping[str, Any]
 OVERLAP = timedelta(minutes=5)
-"""How far behind the cursor a run looks again: clocks differ, and times are whole seconds."""
+"""How far before the cursor a run reads again: clocks differ, and times are whole seconds."""
 
 PAGES = 3
-"""Pages of a hundred changed issues that an event's run reads; a longer backlog is history's job."""
+"""Pages of a hundred changed issues that a run reads; a longer backlog is read as history."""
 
 STEP = timedelta(seconds=1)
-"""How much later than what a list showed it was gone, of which nobody says when."""
+"""How long after its last listed change a thread counts as gone; the true time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What a look at the forge brought.
+    """Changes read from the forge.
 
-    ``own`` holds our comment on each issue of which all comments are known, None where there is none; issues that are
-    not in it may or may not have one. ``cursor``: everything that changed before it is in here. ``complete`` is False
-    when there is more than this. ``total`` is how many threads there will be, where the first of several batches says.
-    ``fault``: what kept us from some of it, a limit or an outage. ``listed`` are the numbers of a batch of history,
-    ``unread`` those of them of which more could not be seen, and when each was created.
+    ``own`` has our comment, or None, for each issue whose comments are all known; other issues may have one as well.
+    Everything that changed before ``cursor`` is included. ``complete`` is False if there is more. ``total`` is the
+    expected number of threads, in the first of several batches. ``fault`` is a limit or outage that hid some changes.
+    ``listed`` are the numbers of a batch of history; ``unread`` has those whose content could not be read, with the
+    time of creation.
     """
 
     records: tuple[Record, ...] = ()
@@ -51,12 +51,12 @@ class Updates:
 
     @property
     def limited(self) -> RateLimited | None:
-        """The limit that was met on the way; nothing more is to be asked for in this run."""
+        """The limit that was reached, if any: nothing more may be requested in this run."""
         return self.fault if isinstance(self.fault, RateLimited) else None
 
 
 class ListedIssue(NamedTuple):
-    """An issue as a list shows it: it is there, whatever becomes of reading the rest of it."""
+    """An issue as listed: it exists, even if its content cannot be read."""
 
     number: int
     created_at: datetime
@@ -64,10 +64,10 @@ class ListedIssue(NamedTuple):
 
 
 def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFields], Record]) -> Updates:
-    """The news of these issues, as far as each can be read; the cursor is behind all of them.
+    """Read these issues one by one; the cursor is after all of them.
 
-    What GitHub calls gone is a tombstone. What only cannot be seen is listed, and left as it is. Raises ForgeError for
-    all that is no matter of one issue.
+    An issue that GitHub calls gone becomes a tombstone; one that is only out of sight is listed as unread. Raises
+    ForgeError for faults that are not about one issue.
     """
     records: list[Record] = []
     unread: dict[int, datetime] = {}
@@ -87,11 +87,11 @@ def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFi
 
 @dataclass(frozen=True, slots=True)
 class KnownIssues:
-    """What memory holds of the listed issues, and how many comments of ours were seen to stand on each.
+    """The stored state of the listed issues, and how many comments of ours were seen on each.
 
-    On those that are ``unsure`` replies may stand too: numbers of comments tell nothing there. Nor do they where one
-    was ``promised``, until it is seen. What was ``touched`` is read although nothing shows that it changed: a comment
-    may be edited in the second in which it was read before.
+    The number of comments says nothing on issues that are ``unsure``, which may have replies of ours, and on those for
+    which a comment is ``promised`` but not seen yet. Issues that were ``touched`` are always read: a comment may be
+    edited within the second in which it was last read.
     """
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
@@ -104,9 +104,9 @@ class KnownIssues:
 def catch_up(
     reader: Reader, own: OwnCommentRule, known: KnownIssues, listed: Sequence[Json], since: datetime | None
 ) -> Updates:
-    """Read the threads of ``listed`` issues, given what memory knows of them.
+    """Read the threads of ``listed`` issues that differ from memory.
 
-    What cannot be read holds the cursor back, so that the next run lists it again; the others are read all the same.
+    An issue that cannot be read holds the cursor back, so that the next run lists it again; the others are still read.
     """
     changed = [issue for issue in listed if _is_news(issue, known)]
     records: list[Record] = []
@@ -115,7 +115,7 @@ def catch_up(
     fault: ForgeError | None = None
     try:
         stream = _stream(reader, changed, since)
-    except ForgeError:  # then one by one, where that is still possible
+    except ForgeError:  # then one by one, if that is still possible
         stream = None
     for issue in changed:
         try:
@@ -137,9 +137,9 @@ def catch_up(
 def read_thread(
     reader: Reader, own: OwnCommentRule, number: int, *, fresh: bool = False
 ) -> tuple[Record, OwnComment | None, Json]:
-    """One thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
+    """Read one thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
 
-    ``fresh``: it was opened a moment ago, and may not be shown yet.
+    ``fresh``: it was just opened and may not be visible yet.
     """
     issue = reader.issue(number, fresh=fresh)
     thread, mine = _read_whole(reader, own, issue)
@@ -147,12 +147,12 @@ def read_thread(
 
 
 def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
-    """What stays of a thread that GitHub no longer has."""
+    """Return the tombstone of a thread that GitHub no longer has."""
     return Tombstone(number, now, "transferred" if gone.moved_to else "deleted", gone.moved_to)
 
 
 def _is_news(issue: Json, known: KnownIssues) -> bool:
-    """Whether the list shows what memory does not hold. Times are whole seconds, so equal ones say nothing."""
+    """Whether the listed issue differs from memory. Times are whole seconds, so equal times prove nothing."""
     held = known.records.get(issue["number"])
     if held is None:
         return True
@@ -168,7 +168,7 @@ def _is_news(issue: Json, known: KnownIssues) -> bool:
 
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
-    """The comments of all changed issues in one read; None where reading them one by one is as cheap."""
+    """The comments of all changed issues in one read; None if reading them one by one is as cheap."""
     pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
     if since is None or pages < 2:
         return None
@@ -188,10 +188,10 @@ def _read(
 ) -> tuple[Thread, list[OwnComment] | None]:
     """The thread, and our comments on it if all its comments are known."""
     held = known.records.get(issue["number"])
-    closed_anew = has_ended(issue) and not _has_ending(issue, held)
-    if not issue.get("comments") and not closed_anew:
+    is_new_ending = has_ended(issue) and not _has_ending(issue, held)
+    if not issue.get("comments") and not is_new_ending:
         return thread_of(issue, [], _old_events(held)), []
-    if stream is not None and not closed_anew:
+    if stream is not None and not is_new_ending:
         merged = _merge(own, issue, known, stream[issue["number"]])
         if merged is not None:
             return merged
@@ -200,7 +200,7 @@ def _read(
 
 
 def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
-    """The thread with what GraphQL told and REST does not: of what its duplicate marks say it is one."""
+    """The thread with the sources of events that GraphQL gave and REST does not, such as of duplicate marks."""
     known = {(event.name, event.at): event for event in (held.events if isinstance(held, Thread) else ())}
     events = (known.get((event.name, event.at), event) if event.source is None else event for event in thread.events)
     return replace(thread, events=tuple(events))
@@ -209,7 +209,7 @@ def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
 def _merge(
     own: OwnCommentRule, issue: Json, known: KnownIssues, news: Sequence[Json]
 ) -> tuple[Thread, list[OwnComment] | None] | None:
-    """What memory holds, with the stream on top; None when comments are missing or were deleted."""
+    """The stored comments updated from the stream; None if comments are missing or were deleted."""
     held = known.records.get(issue["number"])
     old = held.comments if isinstance(held, Thread) else ()
     by_id: dict[int, Json] = {message.id: archive_message(message) for message in old if message.id is not None}
@@ -234,18 +234,18 @@ def _read_whole(reader: Reader, own: OwnCommentRule, issue: Json) -> tuple[Threa
 
 
 def has_ended(issue: Json) -> bool:
-    """Whether the issue was ever closed, as far as its own fields tell: then its timeline holds the ending."""
+    """Whether the issue was ever closed, according to its own fields: then its timeline has the ending."""
     return issue.get("state") == "closed" or issue.get("state_reason") == "reopened"
 
 
 def comments_of(timeline: Iterable[Json]) -> list[Json]:
-    """The comments among the items of a timeline, as the comments API shows them."""
+    """Return the comments in a timeline, in the shape of the comments API."""
     found = (item for item in timeline if item.get("event") == "commented" and "id" in item and "created_at" in item)
     return [{**item, "user": item.get("user") or item.get("actor")} for item in found]
 
 
 def _has_ending(issue: Json, held: Record | None) -> bool:
-    """Whether memory knows this very ending, with the events around it. One that was undone since bears no date."""
+    """Whether memory has this very ending and its events. A reopened issue has no date of closing."""
     closed_at = issue.get("closed_at")
     return isinstance(held, Thread) and bool(closed_at) and held.closed_at == parse_time(closed_at)
 

@@ -1,4 +1,8 @@
-"""A repository's cards on this machine: asked for by words, by id, by file, by link and by time."""
+"""Finds a repository's cards on this machine by words, id, file, link and time.
+
+The file has copies of the index's posting lists: the index of a branch lies in git objects, in the format of Whoosh or
+in parts, and loading what reads it (git, Whoosh, NumPy) takes longer than a search.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
 
 _PART = 500
-"""Names that are looked up with one question."""
+"""Names that are looked up in one query."""
 
 
 class LocalCache:
-    """The cards of a repository, as of the last update of the file. A `bot.questions.requests.Cards`."""
+    """The cards of a repository as of the last update. Implements `bot.questions.requests.Cards`."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -29,7 +33,7 @@ class LocalCache:
         return int(self._database.execute("SELECT count(*) FROM threads").fetchone()[0])
 
     def fact(self, name: str) -> str:
-        """What is noted of the file under this name, "" where nothing is."""
+        """Return the value noted under this name, "" without one."""
         return fact(self._database, name)
 
     def close(self) -> None:
@@ -76,7 +80,7 @@ class LocalCache:
         return found
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
-        """As `bot.questions.requests.Cards.links`, in the order of their threads."""
+        """See `bot.questions.requests.Cards.links`. In the order of their threads."""
         names = list(dict.fromkeys(map(name_of, ids)))
         rows = chain(
             self._rows("SELECT source, target, kind FROM links WHERE source IN ({})", names),
@@ -92,7 +96,7 @@ class LocalCache:
         return self._read(line for (line,) in self._database.execute(asked, (limit,)))
 
     def updated_since(self, moment: datetime) -> list[Card]:
-        """The threads that changed at or after ``moment``, newest first."""
+        """Return the threads that changed at or after ``moment``, newest first."""
         asked = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"
         return self._read(line for (line,) in self._database.execute(asked, (moment.isoformat(),)))
 
@@ -110,7 +114,7 @@ class LocalCache:
         return {name_of(card.id): card for card in self._read(line for (line,) in rows)}
 
     def _read(self, lines: Iterable[str]) -> list[Card]:
-        """The cards of these digests. What names a thread as its fix that is known to be none is told without."""
+        """The cards of these digests, without fixes that are known to be none."""
         cards = [card for line in lines if (card := card_of(line))]
         fixes = [number_of(card.ending.fix or card.ending.claimed) for card in cards]
         changes = self._changes(filter(None, fixes))
@@ -123,7 +127,7 @@ class LocalCache:
         return {key: merged for key, merged in known.items() if merged is not None}
 
     def _rows(self, question: str, values: Sequence[object], *before: object) -> Iterator[tuple[Any, ...]]:
-        """The answers to a question about any of these values, which come after those ``before`` in it."""
+        """The rows for any of these values, which follow the parameters ``before`` in the query."""
         for start in range(0, len(values), _PART):
             part = values[start : start + _PART]
             yield from self._database.execute(question.format(", ".join("?" * len(part))), (*before, *part))
@@ -145,11 +149,11 @@ def _folders(path: str) -> list[str]:
 
 _TEXT = "t"
 _FIELDS = (("n", 0.8), (_TEXT, 1.0))
-"""The letters of notes, and of titles and texts, and how much each counts, as in `bot.recall.library.word_query`."""
+"""The letters and weights of notes, and of titles and texts, as in `bot.recall.library.word_query`."""
 
 
 class CachedSegment(NamedTuple):
-    """A part of the index: its number, where its documents begin among all, how many it has, which were deleted."""
+    """A part of the index: its number, the offset of its documents among all, their count, and the deleted ones."""
 
     number: int
     start: int
@@ -158,8 +162,8 @@ class CachedSegment(NamedTuple):
 
 
 class TermMatches(NamedTuple):
-    """A term in the field with this letter: its documents among all, ascending, with their levels; how many of them
-    exist; and what each level adds to a score."""
+    """A term in the field with this letter: its documents, ascending, with their levels; how many of them are not
+    deleted; and what each level adds to a score."""
 
     letter: str
     term: str
@@ -170,7 +174,7 @@ class TermMatches(NamedTuple):
 
 
 class Ranker:
-    """One query, scored at once, for all documents that share a term: the same numbers as the index, without arrays."""
+    """Scores all documents that share a term with a query: the same numbers as the index, without NumPy."""
 
     def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float]) -> None:
         self._database = database
@@ -182,31 +186,31 @@ class Ranker:
             if (match := self._match(letter, term, importance * weight))
         ]  # fmt: skip
         self._scores: dict[int, float] = {}
-        self._held: dict[int, int] = {}  # a bit for each term that the document holds
+        self._held: dict[int, int] = {}  # a bit for each term in the document
         self._score()
         self._parts: dict[int, float] = {}
         self._rarities = self._rarity()
 
     def found(self, floor: float) -> list[int]:
-        """The documents that hold at least this part of the query, best first; equal ones in any order."""
+        """Return the documents that hold at least this part of the query, best first; equal ones in any order."""
         gone = {segment.start + document for segment in self.segments for document in segment.deleted}
         score = self._scores
         kept = [place for place in score if place not in gone and self.part(place) >= floor]
         return sorted(kept, key=score.__getitem__, reverse=True)
 
     def score(self, place: int) -> float:
-        """What its terms add up to, in BM25F units."""
+        """Return the score of a document, in BM25F units."""
         return self._scores[place]
 
     def part(self, place: int) -> float:
-        """How much of the query it holds, by the rarity of the words in titles and texts, in 0..1."""
+        """Return the part of the query in a document, weighted by the rarity of words in titles and texts, in 0..1."""
         held = self._held[place]
         if held not in self._parts:
             self._parts[held] = sum(share for bit, share in enumerate(self._rarities) if held >> bit & 1)
         return self._parts[held]
 
     def terms(self, place: int) -> tuple[str, ...]:
-        """The terms of the query that this document holds, what adds most to its score first."""
+        """Return the terms of the query in a document, by what they add to its score, largest first."""
         shares: dict[str, float] = {}
         for match in self._matches:
             at = bisect_left(match.documents, place)

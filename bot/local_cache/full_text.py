@@ -1,39 +1,28 @@
-"""Searches the messages of sessions on this machine by words, and shows of each the part that has most of them.
+"""Searches the messages of sessions on this machine by words, and cuts an excerpt from each hit.
 
-Messages are indexed where they are read, in a file of the cache; nothing of it leaves the machine. The ranking is BM25
-(S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009) with a floor below which
-nothing is shown. What a posting is worth is in `bot.local_cache.session_sync`, the weight of a term in
-`bot.index.impacts`.
+SQLite FTS5 keeps the index, in a file of the cache that never leaves the machine. It holds the terms of our own
+analyser, and the ranking is ours too: BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25
+and Beyond", 2009) with rounded frequencies as in `bot.index.impacts`, and a floor below which nothing is shown.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bot.domain.card import LEAST_PART, SessionPassage
 from bot.errors import WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
-from bot.local_cache.database import is_damage, open_sessions, remove, unusable
-from bot.local_cache.session_sync import (
-    EPOCH,
-    K1,
-    LEVEL_BITS,
-    SessionSync,
-    Tick,
-    departed,
-    is_behind,
-    is_unmapped,
-    microseconds,
-    postings,
-    segments,
-)
+from bot.local_cache.database import SESSIONS, is_damage, open_database, remove, unusable
+from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is_unmapped, microseconds
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFiles
 
@@ -43,20 +32,20 @@ if TYPE_CHECKING:
 
 
 MAX_WORDS = 2_000
-"""Characters of what is looked for."""
+"""Characters of a query that are used."""
 
 MAX_MESSAGES = 20_000
-"""Messages of one session that are told, the first ones."""
+"""Messages of one session that are shown, the first ones."""
 
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TITLE = 200
 _AHEAD = 50
-"""More of the best are read than are wanted, since a message may be told twice."""
+"""Extra hits that are read, since a message may occur twice."""
 
 
 class Outline(NamedTuple):
-    """A session without what was said. ``title`` is the first line of the first prompt, ``turn_count`` the number of
-    messages, ``path`` a file that tells it; times are None where no line tells one."""
+    """A session without its messages. ``title`` is the first line of the first prompt, ``turn_count`` the number of
+    messages, ``path`` a file that contains it; times are None if no line has one."""
 
     id: str
     title: str
@@ -68,51 +57,48 @@ class Outline(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-class UnknownSession(NamedTuple):
-    """Why there is no such session."""
-
-    reason: str
-
-
 class SessionIndex:
-    """The index at ``path``, made when they are first looked at. Raises WorldError where the file cannot be used."""
+    """The index of sessions in the file at ``path``. Raises WorldError if the file cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._database = open_sessions(path)
+        self._database = open_database(path, SESSIONS)
 
     def close(self) -> None:
         self._database.close()
 
     def refresh(self, files: SessionFiles, tick: Tick = lambda _: None) -> tuple[str, ...]:
-        """Read what is new in these files, and forget all others; what was left out, in sentences.
+        """Read what is new in these files, and forget all others. Returns sentences about what was left out.
 
-        ``tick`` is told of every portion of lines that was read. A kill costs the portion that is being read.
+        ``tick`` receives the number of lines of each portion. A kill loses only the portion that is being read.
         """
         try:
             return self._refreshed(files, tick)
         except sqlite3.Error as error:
             if not is_damage(error):
                 unusable(self._path, error)
-        self._anew()
+        self._start_over()
         with self._asked():
             return self._refreshed(files, tick)
 
     def search(self, words: str, limit: int = 10, since: datetime | None = None) -> list[SessionPassage]:
-        """The messages that hold most of these words, best first and of equal ones the newest; none where all hold
-        less than half of them by rarity. ``since`` leaves out what is older, and what tells no time."""
+        """Return the messages that match these words best, newest first among equals.
+
+        A message must hold at least half of the words, weighted by rarity. ``since`` leaves out older messages and
+        those without a time.
+        """
         with self._asked():
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
     @property
     def size(self) -> int:
-        """Number of sessions in which something was said."""
+        """Number of sessions with messages."""
         with self._asked():
             return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
     def sessions(self, since: datetime | None = None) -> list[Outline]:
-        """All sessions in which something was said since then, the one that ended last first."""
+        """Return all sessions with messages since then, the most recently ended first."""
         least = -1 if since is None else microseconds(since)
         with self._asked():
             rows = self._database.execute(
@@ -123,8 +109,8 @@ class SessionIndex:
             )
             return [self._outline(row) for row in rows.fetchall()]
 
-    def session(self, id: str) -> Thread | UnknownSession:
-        """What was said in a session, as a thread."""
+    def session(self, id: str) -> Thread | None:
+        """Return a session as a thread, None if it is unknown."""
         from bot.sources.session import Session, Utterance, thread_of
 
         with self._asked():
@@ -135,17 +121,17 @@ class SessionIndex:
                 (id, MAX_MESSAGES),
             ).fetchall()
         if not rows:
-            return UnknownSession("no session of this name is in the files that were read")
+            return None
         told: dict[tuple[str, str], str] = {}
         said = []
         for kind, text, at, files, path, _ in rows:
-            if not text or told.setdefault((kind, text), path) == path:  # another file tells the same once more
+            if not text or told.setdefault((kind, text), path) == path:  # repeated by another file
                 said.append(Utterance(kind, text, _time(at), tuple(filter(None, files.split("\n")))))
         issue = next((row[5] for row in rows if row[5]), None)
         return thread_of(Session(id, rows[0][4], _in_time(said), issue))
 
     def broken(self) -> dict[str, int]:
-        """How many lines of each file were skipped because they could not be read; files without such are not told."""
+        """Return the number of unreadable lines of each file that has any."""
         with self._asked():
             return dict(
                 self._database.execute(
@@ -161,21 +147,21 @@ class SessionIndex:
         failed = [f"{path} cannot be read: {reason}" for path, reason in sorted(sync.failed.items())]
         return (*files.notes, *failed)
 
-    def _anew(self) -> None:
+    def _start_over(self) -> None:
         self._database.close()
         remove(self._path)
-        self._database = open_sessions(self._path)
+        self._database = open_database(self._path, SESSIONS)
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
-        """Around everything that asks the database: a damaged one is gone afterwards."""
+        """Wrap every query: a damaged file is replaced."""
         try:
             yield
         except sqlite3.Error as error:
             if not is_damage(error):
                 unusable(self._path, error)
-            self._anew()
-            raise WorldError(f"{self._path} was damaged and is made anew", "try once more") from error
+            self._start_over()
+            raise WorldError(f"{self._path} was damaged and has been emptied", "try again") from error
 
     def _passages(self, ranking: PassageRanking, limit: int, since: datetime | None) -> Iterator[SessionPassage]:
         least = None if since is None else microseconds(since)
@@ -219,7 +205,7 @@ class SessionIndex:
 
 
 def _in_time(said: Iterable[Utterance]) -> tuple[Utterance, ...]:
-    """In order of time, as several files tell it; what tells no time stays behind what stands before it."""
+    """Order messages of several files by time; one without a time stays after its predecessor."""
     now = EPOCH
     times: list[tuple[datetime, int, Utterance]] = []
     for each in said:
@@ -233,42 +219,57 @@ def _time(number: int | None) -> datetime | None:
 
 
 def _seen(text: str) -> str:
-    """The text without comments of HTML, which nobody sees, before any of it is cut out."""
+    """The text without HTML comments, which are invisible, before it is cut."""
     return _HIDDEN.sub("", text) if "<!--" in text else text
 
 
 # -- ranking ---------------------------------------------------------------------------------------------------------
 
-_LEVEL = (1 << LEVEL_BITS) - 1
+K1, B = 1.2, 0.5
+"""Saturation, and how much length counts: messages of sessions are short or long for no particular reason."""
+
+USUAL = 60
+"""Terms in a usual message."""
+
+_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 class PassageRanking(NamedTuple):
-    """Messages that pass the floor, with their scores in BM25 units, best first; ``rarity`` is that of each term."""
+    """Messages that pass the floor, with their scores in BM25 units, best first; ``rarity`` is the weight of terms."""
 
     found: tuple[tuple[int, float], ...]
     rarity: Mapping[str, float]
 
 
 def rank_passages(database: sqlite3.Connection, wanted: Sequence[str]) -> PassageRanking:
-    """Everything that holds enough of these terms. Of two that are equal the one with the higher number is later."""
-    held = segments(database)
-    total = sum(segment.size - segment.gone for segment in held)
-    numbers = [segment.number for segment in held]
-    gone = departed(database)
+    """Rank all messages that hold enough of these terms. Of two equal messages the one read earlier comes first."""
+    total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(wanted, 1.0)):
-        found = postings(database, numbers, term, gone)
+        found = database.execute(_OCCURRENCES, (term,)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
-        gains = [weight * level * (K1 + 1) for level in LEVELS]
-        for posting in found:
-            passage = posting >> LEVEL_BITS
-            scores[passage] = scores.get(passage, 0.0) + gains[posting & _LEVEL]
+        for passage, count, length in found:
+            gain = weight * _saturated(count, length) * (K1 + 1)
+            scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
     least = LEAST_PART * sum(rarity.values()) * (1 - 1e-9)
     kept = [(passage, scores[passage]) for passage, part in parts.items() if part >= least]
     return PassageRanking(tuple(sorted(kept, key=lambda one: (-one[1], one[0]))), rarity)
+
+
+_OCCURRENCES = (
+    "SELECT o.doc, count(*), p.length FROM occurrences o CROSS JOIN passages p ON p.number = o.doc"
+    " WHERE o.term = ? GROUP BY o.doc"
+)
+
+
+@lru_cache(1 << 16)
+def _saturated(count: int, length: int) -> float:
+    """BM25's part of the frequency, rounded to the nearest level."""
+    frequency = count * (1 / (1 - B + B * length / USUAL))
+    return LEVELS[1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))]
 
 
 # -- excerpts --------------------------------------------------------------------------------------------------------
@@ -277,11 +278,11 @@ MAX_EXCERPT = 500
 """Characters."""
 
 _LEAD = 80
-"""Characters before the first word that was looked for."""
+"""Characters before the first word of the query."""
 
 _ELLIPSIS = "…"
 _CHUNK = re.compile(r"\S{1,80}")
-"""A word; of a script without spaces, or of encoded data, a piece."""
+"""A word, or a piece of encoded data or of a script without spaces."""
 
 _BREAK = re.compile(r"\s")
 
@@ -293,9 +294,9 @@ class _Hit(NamedTuple):
 
 
 def excerpt(text: str, files: str, wanted: Mapping[str, float]) -> str:
-    """At most 500 characters of the text; ``files`` (one in a line) below it where only their names have a word.
+    """Return at most 500 characters of the text, and below it those ``files`` (one per line) that alone have a word.
 
-    ``wanted`` tells how much each term of the search says.
+    ``wanted`` is the weight of each term of the query.
     """
     hits = _hits(text, wanted)
     named = _named(files, wanted.keys() - {term for hit in hits for term in hit.held}, text)
@@ -335,7 +336,7 @@ def _window(text: str, hits: list[_Hit], wanted: Mapping[str, float], room: int)
 
 
 def _best(hits: list[_Hit], wanted: Mapping[str, float], width: int) -> int:
-    """Where the stretch of this width begins whose terms say most; of equal ones the first."""
+    """The start of the window of this width with the greatest weight of terms; the first of equal ones."""
     best, place, last = 0.0, hits[0].start if hits else 0, 0
     counts: dict[str, int] = {}
     for first, hit in enumerate(hits):

@@ -1,4 +1,4 @@
-"""What commands know of the memory that they ask: where it is, what is cached of it, which settings hold."""
+"""Describes the memory that a command reads: its place, its cache, and the settings that apply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bot import __version__
 from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import FORMAT
+from bot.local_cache.database import CARDS
 from bot.reading.analyzer import ANALYSER_VERSION
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LONGEST_NAME = 150
 
 
 def cache_folder() -> Path:
-    """The folder in which this program keeps what it can make again. https://specifications.freedesktop.org/basedir-spec/latest/"""
+    """Return the folder for files that can be made again. https://specifications.freedesktop.org/basedir-spec/latest/"""
     named = os.environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
@@ -33,27 +33,26 @@ def cache_folder() -> Path:
 
 
 def cache_name(text: str) -> str:
-    """A name for a file or folder that no other text has."""
+    """Return a name for a file or folder that is unique to this text."""
     plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
     if len(plain) <= _LONGEST_NAME:
         return plain
-    from hashlib import sha256  # loads a library of ciphers, which takes its time
+    from hashlib import sha256  # slow to load
 
     return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
 
 
-_OURS = f"{FORMAT}-{ANALYSER_VERSION}"
+_OURS = f"{CARDS.format}-{ANALYSER_VERSION}"
 CACHE_FILE, FETCHED_FILE = f"glance-{_OURS}.db", f"fetched-{_OURS}"
-"""Names in the folder of a memory: its cache, and what was to be said of the last fetch, a file as old as that. Those
-of a version that reads other caches have other names: two versions on one machine leave each other's alone."""
+"""Names in the folder of a memory: its cache, and the note of the last fetch, a file as old as that. Versions with
+other formats use other names, so that two versions on one machine do not disturb each other."""
 
 ProgressBar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
-"""Shows how far some work is: takes its label and its number of steps (None: unknown), gives a function that takes the
-number of steps done since the last call."""
-
+"""Shows progress: takes a label and the number of steps (None: unknown), and gives a function that takes the number of
+steps done since the last call."""
 
 Warn = Callable[[str], None]
-"""Tells somebody, in a line, what could not be read."""
+"""Shows one line about something that could not be read."""
 
 
 @contextmanager
@@ -63,12 +62,12 @@ def no_progress(_label: str, _total: int | None) -> Iterator[Callable[[int], Non
 
 
 def no_warning(_note: str) -> None:
-    """Tells nobody."""
+    """Shows nothing."""
 
 
 class MemoryOptions(NamedTuple):
-    """Where to look, as the command line has it: a ``store``, else ``repo`` (OWNER/NAME), else the checkout of
-    ``folder``. ``refresh`` fetches whatever is here, ``offline`` fetches nothing."""
+    """Which memory to open: a ``store``, else that of ``repo`` (OWNER/NAME), else that of the checkout around
+    ``folder``. ``refresh`` always fetches, ``offline`` never does."""
 
     folder: Path
     store: Path | None = None
@@ -81,12 +80,12 @@ class MemoryOptions(NamedTuple):
 
 
 class LocalMemory(NamedTuple):
-    """A memory that can be asked. ``repo`` is OWNER/NAME and ``home`` its address for people, "" where nobody knows.
+    """An open memory. ``repo`` is OWNER/NAME and ``home`` its web address, "" if unknown.
 
-    ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
-    ``missing`` why there is none, and what mends it: its cache is empty then. ``cache`` is a folder for what belongs
-    to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
-    ``is_of_checkout``: it is the memory of the repository that was cloned to ``top``.
+    ``top`` is the top folder of the checkout, None outside a checkout. ``note`` is for the user. ``missing`` says why
+    there is no memory, and the remedy; the cache is empty then. ``cache`` is the folder of its files on this machine;
+    ``store`` is the folder it was read from, None for a branch. ``is_of_checkout``: it is the memory of the repository
+    that was cloned to ``top``.
     """
 
     local_cache: LocalCache
@@ -102,7 +101,7 @@ class LocalMemory(NamedTuple):
     warn: Warn = no_warning
 
     def demand(self) -> LocalMemory:
-        """Itself; UserError where there is no memory."""
+        """Return itself. Raises UserError if there is no memory."""
         if self.missing:
             raise UserError(self.missing)
         return self
@@ -110,21 +109,21 @@ class LocalMemory(NamedTuple):
 
 PATH = Path(".github/precedent.yml")
 _MOST = 65_537
-"""Bytes that are read: one more than settings may have."""
+"""Bytes to read: one more than settings may have."""
 
 
 class EarlySettings(NamedTuple):
-    """The settings that tell where to look, which every question needs first; the defaults where there is no file."""
+    """The settings needed to find the memory; the defaults without a file."""
 
     branch: str = "precedent"
     sessions: tuple[str, ...] = ()
 
 
 def early_settings_at(top: Path | None) -> EarlySettings:
-    """These settings of the checkout at ``top``. UserError where any setting is wrong.
+    """Return these settings of the checkout at ``top``. Raises UserError if any setting is wrong.
 
-    To load the parser takes as long as a search. So what it found is kept beside the bytes that it read, and holds as
-    long as the file has the same bytes and this program the same version.
+    Loading the parser takes as long as a search. So its result is cached, together with the bytes of the file, for as
+    long as the file and the version of this program stay the same.
     """
     text = settings_bytes(top)
     if not text:
@@ -141,19 +140,19 @@ def early_settings_at(top: Path | None) -> EarlySettings:
 
 
 def settings_at(top: Path | None) -> Settings:
-    """The settings of the checkout at ``top``, the defaults where there are none. UserError for wrong ones."""
+    """Return the settings of the checkout at ``top``, else the defaults. Raises UserError for wrong ones."""
     from bot.settings.yaml_file import load_settings
 
     return load_settings(settings_bytes(top), str(PATH))
 
 
 def settings_of(place: LocalMemory) -> Settings:
-    """The settings that hold for this memory: those of the checkout whose memory it is, else the defaults."""
+    """Return the settings of the checkout whose memory this is, else the defaults."""
     return settings_at(place.top if place.is_of_checkout else None)
 
 
 def settings_bytes(top: Path | None) -> bytes:
-    """The beginning of the file, "" where there is none: what is no regular file may have no end."""
+    """Return the start of the file, "" without a regular file: any other kind might never end."""
     if top is None:
         return b""
     with suppress(OSError):
@@ -174,7 +173,7 @@ def _known(file: Path, text: bytes) -> EarlySettings | None:
 
 
 def _keep(file: Path, known: EarlySettings, text: bytes) -> None:
-    """Keep it, by one rename; a cache that cannot be written costs time and nothing else."""
+    """Store it, by one rename; without a cache the next search is only slower."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

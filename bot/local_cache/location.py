@@ -1,8 +1,7 @@
-"""Finds and opens the memory to ask: a folder, or the branch of the repository that is worked in."""
+"""Finds and opens a memory: a folder, or the branch of the repository of the checkout."""
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from bot.git.checkout import remote_of_checkout, remote_of_repository, top_of
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import TABLES, Damaged, connect
+from bot.local_cache.database import CARDS, empty_database, open_database
 from bot.local_cache.local_memory import (
     CACHE_FILE,
     FETCHED_FILE,
@@ -30,7 +29,7 @@ _MANIFEST = "manifest.json"
 
 @contextmanager
 def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
-    """The memory there, brought up to date. Raises UserError for an invalid argument, WorldError for faults."""
+    """Open a memory and bring its cache up to date. Raises UserError for a wrong argument, WorldError for faults."""
     place = _of_store(where, where.store) if where.store else _of_repository(where)
     place = place._replace(progress=where.progress, warn=where.warn)
     try:
@@ -40,10 +39,8 @@ def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
 
 
 def no_memory(missing: str, top: Path | None = None) -> LocalMemory:
-    """A place without a memory, and why."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    database.executescript(TABLES)
-    return LocalMemory(LocalCache(database), top=top, missing=missing)
+    """Return an empty memory with the reason why there is none."""
+    return LocalMemory(LocalCache(empty_database(CARDS)), top=top, missing=missing)
 
 
 def _of_store(where: MemoryOptions, store: Path) -> LocalMemory:
@@ -60,7 +57,7 @@ def _of_store(where: MemoryOptions, store: Path) -> LocalMemory:
 
 
 def _stamp(manifest: Path) -> str:
-    """Tells two states of a store apart: each write replaces its manifest."""
+    """A text that changes with the store: each write replaces its manifest."""
     with suppress(OSError):
         found = manifest.stat()
         return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
@@ -89,24 +86,18 @@ def _of_repository(where: MemoryOptions) -> LocalMemory:
 
 
 def _known(path: Path, stamp: str = "") -> LocalCache | None:
-    """The cache that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
+    """The existing cache, or None if it is not of this version and state (any state if ``stamp`` is empty)."""
     if not path.exists():
         return None
-    try:
-        cards = LocalCache(connect(path))
-    except Damaged:
-        return None
-    try:
-        if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
-            return cards
-    except sqlite3.DatabaseError:
-        pass
+    cards = LocalCache(open_database(path, CARDS))
+    if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
+        return cards
     cards.close()
     return None
 
 
 def _told(cache: Path) -> str:
-    """What was to be said when the memory was last fetched, or tried to be: it still holds."""
+    """The note of the last fetch, or attempt: it still applies."""
     try:
         return (cache / FETCHED_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,22 +1,15 @@
-"""Brings the index of sessions up to date with their files: reads what is new or has grown, forgets what is gone.
+"""Brings the index of sessions up to date: reads files that are new or have grown, and forgets those that are gone.
 
-A posting list has 32 bits for each passage: 27 for its number, 5 for its level, see `bot.index.impacts`. Lists of
-segments that follow each other are joined by writing one after the other. What reads the files is imported only
-when one of them has changed.
+The modules that read transcripts are imported only when a file has changed.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from array import array
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.index.impacts import LEVELS
 from bot.local_cache.database import fact, note, writing
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFile, SessionFiles
@@ -26,13 +19,16 @@ if TYPE_CHECKING:
     from bot.sources.session_reader import Cursor
 
 BATCH = 5_000
-"""Messages that are written at once: a second or two, for which others who write have to wait."""
+"""Messages written in one transaction: it takes a second or two, during which other writers wait."""
 
 MAX_FILES = 500
-"""Files that are read for one batch."""
+"""Files read for one transaction."""
 
 _CACHE = 64 << 10
-"""KiB: a batch that fits keeps nobody from reading until it is written."""
+"""KiB: a transaction that fits does not keep readers out before it commits."""
+
+_MERGED = 1_000
+"""Pages of the index that are merged after something was forgotten, so that its words leave the file as well."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,12 +36,12 @@ Tick = Callable[[int], None]
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970, as times of passages are stored."""
+    """Microseconds since 1970, the form in which times are stored."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 class KnownFile(NamedTuple):
-    """What is known of a file. Its mark is "" while it is read in several batches."""
+    """The state of a file when it was last read. Its mark is "" while it is read in several batches."""
 
     number: int
     mark: str
@@ -54,7 +50,7 @@ class KnownFile(NamedTuple):
 
 
 class SessionSync:
-    """One refresh. ``failed`` has the files that cannot be read, with the reason."""
+    """One refresh. ``failed`` maps the path of each file that cannot be read to the reason."""
 
     def __init__(self, database: sqlite3.Connection, files: SessionFiles, tick: Tick) -> None:
         from bot.sources.clock import local_zone
@@ -64,7 +60,7 @@ class SessionSync:
         self.failed: dict[str, str] = {}
 
     def run(self) -> None:
-        """Batch after batch, each a transaction: what is written stays, whatever happens to the rest."""
+        """Read batch after batch, each in a transaction of its own: a failure keeps the batches before it."""
         self._database.execute(f"PRAGMA cache_size = -{_CACHE}")
         while is_behind(self._database, self._files, self.failed):
             with writing(self._database):
@@ -75,51 +71,60 @@ class SessionSync:
     def _step(self) -> None:
         held = self._held()
         for path in held.keys() - {file.path for file in self._files.sessions}:
-            forget(self._database, held[path].number)
+            self._forget(held[path].number)
             self._database.execute("DELETE FROM files WHERE number = ?", (held[path].number,))
-        batch = Batch(int(fact(self._database, "next") or 1))
-        if batch.first + 2 * BATCH > LAST:
-            raise sqlite3.DatabaseError("full")  # it is made anew, with numbers from 1
-        self._fill(batch, held)
-        batch.write(self._database)
-        note(self._database, "next", str(batch.next))
-        tidy(self._database)
+        self._read(held)
         self._database.execute("DELETE FROM sessions WHERE number NOT IN (SELECT session FROM passages)")
 
-    def _fill(self, batch: Batch, held: Mapping[str, KnownFile]) -> None:
-        count = 0
+    def _read(self, held: dict[str, KnownFile]) -> None:
+        room, count = BATCH, 0
         for file in self._files.sessions:
             known = held.get(file.path)
             if file.path in self.failed or (known and known.mark == file.mark):
                 continue
-            if len(batch) >= BATCH or count >= MAX_FILES:
+            if room <= 0 or count >= MAX_FILES:
                 return
             count += 1
             try:
-                self._take(file, known, batch)
+                room -= self._take(file, known, room)
             except OSError as error:
                 self.failed[file.path] = error.strerror or str(error)
 
-    def _take(self, file: SessionFile, known: KnownFile | None, batch: Batch) -> None:
+    def _take(self, file: SessionFile, known: KnownFile | None, room: int) -> int:
+        """Read the next portion of a file; returns its number of messages."""
         from bot.sources.session_reader import Cursor, is_same, read_portion
 
         goes_on = known is not None and known.inode == file.inode and is_same(file, known.cursor)
         cursor = known.cursor if known and goes_on else Cursor()
-        portion = read_portion(file, cursor, BATCH - len(batch), self._zone)
+        portion = read_portion(file, cursor, room, self._zone)
         if known and not goes_on:
-            forget(self._database, known.number)
+            self._forget(known.number)
         number = self._note_file(file, file.mark if portion.is_last else "", portion.cursor, portion.unfinished)
         names: dict[str, int] = {}
         for name, utterance in portion.said:
             session = names.get(name) or names.setdefault(name, self._session(name))
-            self._add(utterance, number, session, batch)
+            self._add(utterance, number, session)
         self._tick(portion.lines)
+        return len(portion.said)
 
-    def _add(self, said: Utterance, file: int, session: int, batch: Batch) -> None:
-        number = batch.add(terms(said.text) + terms("\n".join(said.files)))
-        at = microseconds(said.at) if said.at else None
-        self._database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", (number, file, session, said.type, at))
-        self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, said.text, "\n".join(said.files)))
+    def _add(self, said: Utterance, file: int, session: int) -> None:
+        files = "\n".join(said.files)
+        found = _terms(said.text, files)
+        row = (file, session, said.type, microseconds(said.at) if said.at else None, len(found))
+        asked = "INSERT INTO passages (file, session, type, at, length) VALUES (?, ?, ?, ?, ?)"
+        number = self._database.execute(asked, row).lastrowid
+        self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, said.text, files))
+        self._database.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (number, " ".join(found)))
+
+    def _forget(self, file: int) -> None:
+        """Remove the passages of a file. An index without texts has to be told which terms it loses."""
+        asked = "SELECT number, text, files FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)"
+        for number, text, files in self._database.execute(asked, (file,)).fetchall():
+            lost = (number, " ".join(_terms(text, files)))
+            self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", lost)
+            self._database.execute("DELETE FROM texts WHERE number = ?", (number,))
+        self._database.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (-_MERGED,))
+        self._database.execute("DELETE FROM passages WHERE file = ?", (file,))
 
     def _session(self, name: str) -> int:
         self._database.execute("INSERT OR IGNORE INTO sessions (id) VALUES (?)", (name,))
@@ -159,8 +164,12 @@ class SessionSync:
         note(self._database, "mapping", stamp)
 
 
+def _terms(text: str, files: str) -> list[str]:
+    return terms(text) + terms(files)
+
+
 def is_behind(database: sqlite3.Connection, files: SessionFiles, failed: Container[str] = ()) -> bool:
-    """Whether a file is new, has changed or is gone; one that ``failed`` is as it can be. Asked before every search."""
+    """Whether a file is new, has changed or is gone. Files that ``failed`` count as read. Asked before every search."""
     known = dict(database.execute("SELECT path, mark FROM files"))
     paths = {file.path for file in files.sessions}
     changed = any(known.get(file.path) != file.mark and file.path not in failed for file in files.sessions)
@@ -168,167 +177,15 @@ def is_behind(database: sqlite3.Connection, files: SessionFiles, failed: Contain
 
 
 def is_unmapped(database: sqlite3.Connection, files: SessionFiles) -> bool:
-    """Whether an issue may belong to another session than is noted."""
+    """Whether the issues of sessions may have changed."""
     return fact(database, "mapping") != stamp_of(files)
 
 
 def stamp_of(files: SessionFiles) -> str:
-    """Another one as soon as a mapping file has changed, or the files that it may name."""
+    """A text that changes with the mapping files and the list of files that they may name."""
     if not files.mappings:
         return ""
-    from hashlib import sha256  # most have no mapping files, and begin without it
+    from hashlib import sha256  # slow to load, and rarely needed
 
     marks = [f"{file.path}\0{file.mark}" for file in files.mappings]
     return sha256("\0".join([*marks, *sorted(file.path for file in files.sessions)]).encode()).hexdigest()
-
-
-# -- posting lists ---------------------------------------------------------------------------------------------------
-
-LEVEL_BITS = 5
-LAST = (1 << 27) - 1
-"""The highest number of a passage."""
-
-K1, B = 1.2, 0.5
-"""Saturation, and how much length counts: messages of sessions are short or long for no reason of theirs."""
-
-USUAL = 60
-"""Terms of a usual message."""
-
-_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
-_RATIO = 2
-"""A segment is joined with the one before it unless that is so many times larger: few segments, little written."""
-
-
-class PassageSegment(NamedTuple):
-    """A part of the index: the numbers of its first and last passage, how many it got, how many of them are gone."""
-
-    number: int
-    first: int
-    last: int
-    size: int
-    gone: int
-
-
-class Batch:
-    """The passages that become the next segment; ``next`` is the number of the next one."""
-
-    def __init__(self, first: int) -> None:
-        self.first = self.next = first
-        self._lists: dict[str, array[int]] = {}
-
-    def __len__(self) -> int:
-        return self.next - self.first
-
-    def add(self, terms: Sequence[str]) -> int:
-        """The number of a passage of these terms."""
-        number = self.next
-        self.next += 1
-        scale = 1 / (1 - B + B * len(terms) / USUAL)
-        levels: dict[int, int] = {}
-        for term, frequency in Counter(terms).items():
-            level = levels.get(frequency) or levels.setdefault(frequency, _level(frequency * scale))
-            posting = number << LEVEL_BITS | level
-            known = self._lists.get(term)
-            if known is None:
-                self._lists[term] = array("I", (posting,))
-            else:
-                known.append(posting)
-        return number
-
-    def write(self, database: sqlite3.Connection) -> None:
-        """Add what there is as a segment; none where there is nothing."""
-        if len(self):
-            asked = "INSERT INTO segments (first, last, size, gone) VALUES (?, ?, ?, 0)"
-            segment = database.execute(asked, (self.first, self.next - 1, len(self))).lastrowid
-            _write_lists(database, segment or 0, self._lists)
-
-
-def _write_lists(database: sqlite3.Connection, segment: int, lists: Mapping[str, array[int]]) -> None:
-    rows = ((segment, term, each.tobytes()) for term, each in sorted(lists.items()))
-    database.executemany("INSERT INTO postings VALUES (?, ?, ?)", rows)
-
-
-def _level(frequency: float) -> int:
-    return 1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))
-
-
-def segments(database: sqlite3.Connection) -> list[PassageSegment]:
-    """All of them, oldest first."""
-    rows = database.execute("SELECT number, first, last, size, gone FROM segments ORDER BY first")
-    return [PassageSegment(*row) for row in rows]
-
-
-def departed(database: sqlite3.Connection) -> frozenset[int]:
-    """The passages that are gone and still have postings: less than half of all."""
-    return frozenset(row[0] for row in database.execute("SELECT number FROM gone"))
-
-
-def postings(database: sqlite3.Connection, numbers: Iterable[int], term: str, gone: Collection[int] = ()) -> array[int]:
-    """The list of a term in these segments without those that are ``gone``; ``posting >> LEVEL_BITS`` is the passage,
-    the rest its level."""
-    found = array("I")
-    for number in numbers:
-        row = database.execute("SELECT list FROM postings WHERE segment = ? AND term = ?", (number, term)).fetchone()
-        if row:
-            found.frombytes(row[0][: len(row[0]) // 4 * 4])
-    return array("I", (posting for posting in found if posting >> LEVEL_BITS not in gone)) if gone else found
-
-
-def forget(database: sqlite3.Connection, file: int) -> None:
-    """Take the passages of a file out. Their postings stay until their segment is written anew."""
-    for segment in segments(database):
-        gone = database.execute(
-            "SELECT count(*) FROM passages WHERE file = ? AND number BETWEEN ? AND ?",
-            (file, segment.first, segment.last),
-        ).fetchone()[0]
-        if gone:
-            database.execute("UPDATE segments SET gone = gone + ? WHERE number = ?", (gone, segment.number))
-    database.execute("INSERT INTO gone SELECT number FROM passages WHERE file = ?", (file,))
-    database.execute("DELETE FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)", (file,))
-    database.execute("DELETE FROM passages WHERE file = ?", (file,))
-
-
-def tidy(database: sqlite3.Connection) -> None:
-    """Join segments of a like size, and write those anew of which half is gone."""
-    for segment in segments(database):
-        if segment.gone * 2 > segment.size:
-            _join(database, [segment])
-    held = segments(database)
-    while len(held) > 1 and _live(held[-2]) < _RATIO * _live(held[-1]):
-        begin = len(held) - 2
-        while begin and _live(held[begin - 1]) < _RATIO * sum(map(_live, held[begin:])):
-            begin -= 1
-        _join(database, held[begin:])
-        held = segments(database)
-
-
-def _live(segment: PassageSegment) -> int:
-    return segment.size - segment.gone
-
-
-def _join(database: sqlite3.Connection, group: Sequence[PassageSegment]) -> None:
-    """Make one segment of these, which follow each other, without what is gone."""
-    lists: dict[str, array[int]] = {}
-    for segment in group:
-        for term, part in _lists(database, segment):
-            lists.setdefault(term, array("I")).extend(part)
-    for segment in group:
-        database.execute("DELETE FROM postings WHERE segment = ?", (segment.number,))
-        database.execute("DELETE FROM segments WHERE number = ?", (segment.number,))
-        database.execute("DELETE FROM gone WHERE number BETWEEN ? AND ?", (segment.first, segment.last))
-    live = sum(map(_live, group))
-    if live:
-        row = (group[0].number, group[0].first, group[-1].last, live)
-        database.execute("INSERT INTO segments VALUES (?, ?, ?, ?, 0)", row)
-        _write_lists(database, group[0].number, lists)
-
-
-def _lists(database: sqlite3.Connection, segment: PassageSegment) -> Iterator[tuple[str, array[int]]]:
-    span = (segment.first, segment.last)
-    gone = {row[0] for row in database.execute("SELECT number FROM gone WHERE number BETWEEN ? AND ?", span)}
-    for term, data in database.execute("SELECT term, list FROM postings WHERE segment = ? ORDER BY term", segment[:1]):
-        part = array("I", data[: len(data) // 4 * 4])
-        if gone:
-            part = array("I", (posting for posting in part if posting >> LEVEL_BITS not in gone))
-        if part:
-            yield term, part

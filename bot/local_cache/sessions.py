@@ -1,4 +1,4 @@
-"""The transcripts of agents that somebody searches: where the settings of the checkout, or they themselves, say."""
+"""Opens and searches transcripts of agents, as named by the settings of the checkout or by the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
-from bot.local_cache.database import SESSION_FORMAT
+from bot.local_cache.database import SESSIONS
 from bot.local_cache.full_text import SessionIndex
 from bot.local_cache.local_memory import (
     ProgressBar,
@@ -36,9 +36,9 @@ def open_session_index(
     progress: ProgressBar = no_progress,
     warn: Warn = no_warning,
 ) -> Iterator[SessionIndex | None]:
-    """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
+    """Index these transcripts and those that the settings at ``top`` name; None if there are none.
 
-    ``warn`` is told what could not be read. UserError where one of those ``given`` names no transcript.
+    ``warn`` is called for each problem. Raises UserError if one of those ``given`` names no transcript.
     """
     named = _named(top, asked=asked) if top else ()
     if not named and not given:
@@ -49,8 +49,8 @@ def open_session_index(
     folder = top if top and named else Path.cwd()
     asked_for = {_whole(each): each for each in given}
     patterns = [*named, *asked_for]
-    name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
-    version = SESSION_FORMAT.replace(" ", "-")  # other versions have their own
+    name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # stored times depend on the zone
+    version = SESSIONS.format.replace(" ", "-")  # other versions use other files
     logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
         files = find_sessions(patterns, str(folder))
@@ -69,11 +69,10 @@ def open_session_index(
 
 
 def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
-    """The sessions that worked on an issue, of those that the settings of the checkout name.
+    """Return the sessions that worked on an issue, of those that the settings of the checkout name.
 
-    Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
+    Committed transcripts are left out: anybody who may open a pull request could put words into the agent's mouth.
     """
-    from bot.domain.thread import Thread
     from bot.git.checkout import tracked_files
 
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
@@ -82,19 +81,16 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
         working = [one for one in logs.sessions() if one.issue == number]
         committed = tracked_files(place.top, [one.path for one in working]) if place.top else set()
         told = (logs.session(one.id) for one in working if one.path not in committed)
-        return [one for one in told if isinstance(one, Thread)]
+        return [one for one in told if one]
 
 
 def session_named(place: LocalMemory, key: str) -> Thread | None:
-    from bot.domain.thread import Thread
-
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
-        found = logs.session(key) if logs else None
-        return found if isinstance(found, Thread) else None
+        return logs.session(key) if logs else None
 
 
 def _whole(given: str) -> str:
-    """A path or glob as somebody gave it, from where they stand."""
+    """A path or glob, relative to the current folder."""
     try:
         return str(Path.cwd() / Path(given).expanduser())
     except RuntimeError as error:
@@ -102,7 +98,7 @@ def _whole(given: str) -> str:
 
 
 def _named(top: Path, *, asked: bool) -> Sequence[str]:
-    """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
+    """The globs of the settings. Wrong settings give none, or raise UserError if they were ``asked`` for."""
     try:
         return early_settings_at(top).sessions
     except UserError:
@@ -114,10 +110,10 @@ def _named(top: Path, *, asked: bool) -> Sequence[str]:
 def search_sessions(
     asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress, warn: Warn = no_warning
 ) -> SessionHits:
-    """The messages of the transcripts that the settings of the checkout around ``folder``, or the search, name.
+    """Search the transcripts named by the query or by the settings of the checkout around ``folder``.
 
-    UserError where nobody names any, and for what sessions do not have. ``option`` stands before the name of a
-    parameter: ``--``, or nothing.
+    Raises UserError if none are named, and for filters that sessions do not have. ``option`` is the prefix of
+    parameters in messages: ``--``, or nothing.
     """
     from bot.git.checkout import top_of
 

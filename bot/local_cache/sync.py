@@ -1,4 +1,4 @@
-"""Brings the cache of a memory up to date, of which only what changed is read again, and opens all of a memory."""
+"""Brings the cache of a memory up to date, reading only what changed; and opens whole memories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.index.impacts import LEVELS
 from bot.index.protocol import IndexSegment
 from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import fact, made, note, writing
+from bot.local_cache.database import CARDS, fact, note, open_database, remove, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
 from bot.memory.branch_store import CachedBranch, alone
 from bot.memory.folder_store import FolderStore
@@ -38,22 +38,22 @@ from bot.reading.analyzer import ANALYSER_VERSION
 def fill_from_store(
     store: Path, path: Path, stamp: Callable[[], str], progress: ProgressBar = no_progress
 ) -> LocalCache:
-    """The cache of a store, as it is now. UserError where there is no store, or nothing in it."""
+    """Bring the cache of a store up to date. Raises UserError without a store, or for an empty one."""
     now = stamp()
     with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
         return _filled(path, memory, now, progress)
 
 
 def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar = no_progress) -> str:
-    """Fetch the branch and make the file in ``cache`` hold it; says what somebody should know of that.
+    """Fetch the branch and bring the file in ``cache`` up to date. Returns a note for the user, or "".
 
-    Where the remote cannot be reached, the cache stays as it is, and that is said.
+    If the remote cannot be reached, the cache stays as it is, and the note says so.
     """
     with alone(cache):
         try:
             told = _fetch(url, branch, cache, progress)
         except ForeignFormat:
-            raise  # what was fetched before is not what there is to know
+            raise  # the old cache would hide that this version is too old
         except StoreError as error:
             if not (cache / CACHE_FILE).exists():
                 if isinstance(error, GitError):
@@ -74,23 +74,23 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
                 f"there is no branch {branch!r} at {url}: the Action makes it when it first runs"
                 " (docs/getting-started.md); --store names a folder instead"
             )
-        database = made(cache / CACHE_FILE)
+        database = open_database(cache / CACHE_FILE, CARDS)
         is_known = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
         database.close()
         if not is_known:
             memory = Memory(ReadOnlyStore(store)).open()
             _filled(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
-    with closing(made(cache / CACHE_FILE)) as database:
+    with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
     return ""
 
 
 def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
-    database = made(path)
+    database = open_database(path, CARDS)
     if fact(database, "analyser") not in ("", ANALYSER_VERSION):
         database.close()
-        path.unlink(missing_ok=True)
-        database = made(path)
+        remove(path)
+        database = open_database(path, CARDS)
     try:
         with progress("Reading the memory", steps(memory)) as tick:
             fill_cache(database, memory, stamp, tick)
@@ -102,7 +102,7 @@ def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> Lo
 
 @contextmanager
 def memory_of(place: LocalMemory) -> Iterator[Memory]:
-    """The memory that a place was made of, to be read: nothing is fetched for it, and nothing written."""
+    """Open the memory that the cache was made from, for reading. Nothing is fetched or written."""
     if place.store:
         with closing(open_store(place.store, leaves_traces=False)) as memory:
             yield memory
@@ -114,16 +114,16 @@ def memory_of(place: LocalMemory) -> Iterator[Memory]:
 
 
 def text_model(folder: Path | None) -> Embedder | None:
-    """The text model in a folder, None without one; WorldError where it cannot be used."""
+    """Open the text model in a folder, None without a folder. Raises WorldError if it cannot be used."""
     from bot.ranking.embedder import open_embedder
 
     return open_embedder(folder) if folder else None
 
 
 def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None) -> Memory:
-    """The memory in a folder; UserError where there is none, or nothing in it. ``leaves_traces``: see FolderStore.
+    """Open the memory in a folder. Raises UserError if there is none, or if it is empty.
 
-    ``semantic``: the folder of a text model.
+    ``leaves_traces``: see FolderStore. ``semantic`` is the folder of a text model.
     """
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
@@ -137,15 +137,15 @@ def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | Non
 
 Progress = Callable[[int], None]
 Fixes = dict[CardId, FixInfo]
-"""For threads what was looked up of the change that their ending names."""
+"""Thread → the change that its ending names, as looked up."""
 
 _LETTERS = (b"n", b"t")
 
 
 def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progress = lambda _: None) -> None:
-    """Make the cache hold what ``memory`` does now; ``stamp`` says which state that is. All of it counts, or nothing.
+    """Make the cache equal to ``memory``, whose state ``stamp`` identifies, in one transaction.
 
-    ``tick`` is told of each part of the index and each shard of digests.
+    ``tick`` is called for each segment of the index and each shard of digests.
     """
     with writing(database):
         _sync_segments(database, memory.index.segments(), tick)
@@ -158,11 +158,11 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
 
 def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
     lacking = memory.state.manifest.threads - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
-    return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
+    return [f"{lacking:,} threads have no digest and are not found here: run a rebuild."] if lacking > 0 else []
 
 
 def steps(memory: Memory) -> int:
-    """How often `fill_cache` ticks at most."""
+    """Return how often `fill_cache` calls ``tick`` at most."""
     return len(memory.index.segments()) + len(memory.state.base.digest_paths())
 
 
@@ -192,13 +192,13 @@ def _add_segment(database: sqlite3.Connection, segment: IndexSegment, number: in
         ]
         threads = [(number, document, name_of(segment.entry(document).id)) for document in range(segment.count)]
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
-        raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
+        raise StoreError(f"the index is damaged ({error!s:.120}); run a rebuild") from error
     database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
     database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
 
 
 def _packed(documents: list[int], levels: bytes) -> bytes:
-    """A list as a cache keeps it; ValueError for one that no index of ours has."""
+    """A posting list in the form of the cache. Raises ValueError for a damaged one."""
     if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
         raise ValueError("a list is damaged")
     return pack(array("I", documents), levels)
@@ -247,7 +247,7 @@ def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixe
             continue
         digest = _with_fix(line, card, fixes.get(card.id))
         name = name_of(key)
-        for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
+        for table, column in (("files", "thread"), ("links", "source")):  # from another line for the same thread
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
         row = (name, path, digest, card.updated_at.isoformat(), decided)
@@ -262,7 +262,7 @@ def _facts(fix: FixInfo) -> tuple[str, str, bool]:
 
 
 def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
-    """A digest as it would be if its words told what was looked up of the fix that they name."""
+    """The digest with what was looked up about the fix that it names."""
     if fix is None or fix.ref != (card.ending.fix or card.ending.claimed):
         return line
     ending = proven(card, not fix.refuted).ending
@@ -273,7 +273,7 @@ def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
 
 
 def _links(card: Card) -> set[tuple[str, str, str]]:
-    """Where a thread points; the strongest kind alone, of several to one thread."""
+    """The links of a thread; only the strongest kind of several to one thread."""
     found = {name_of(number): "reference" for number in card.references}
     if card.ending.fix.startswith("#") and card.ending.fix[1:].isdecimal():
         found[f"#{int(card.ending.fix[1:])}"] = "fix"

@@ -1,4 +1,4 @@
-"""One thread of a memory, or of the transcripts on this machine, as somebody names it."""
+"""Finds one thread of a memory, or of the transcripts on this machine, by its name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def thread_named(place: LocalMemory, text: str) -> Thread | None:
-    """The thread of this name, without words of people who are not to be quoted; None where there is none.
-
-    A session comes last.
-    """
+    """Return the thread of this name, without words of people in `ignore.people`; a session only if no thread fits."""
     keys = keys_of(text, place.repo)
     if not place.missing:
         with open_records(place) as memory:
@@ -35,7 +32,7 @@ def thread_named(place: LocalMemory, text: str) -> Thread | None:
 
 
 def card_named(place: LocalMemory, thread: Thread) -> Card:
-    """The card of a thread, made of itself where the memory has none."""
+    """Return the card of a thread; made from the thread if the memory has none."""
     known = place.local_cache.cards([thread.id]).get(thread.id)
     known = known or card_of(DIGESTS.line(digest(thread, repo=place.repo or None)) or "")
     assert known is not None
@@ -44,7 +41,7 @@ def card_named(place: LocalMemory, thread: Thread) -> Card:
 
 @contextmanager
 def open_records(place: LocalMemory) -> Iterator[Memory]:
-    """All of this memory, with its records, as it was when the place was opened. Loads what the cache does without."""
+    """Open the whole memory with its records, as it was when the cache was opened. Slow to load."""
     from bot.local_cache.sync import memory_of
 
     with memory_of(place) as memory:

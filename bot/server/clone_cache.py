@@ -1,4 +1,4 @@
-"""Clones of memory branches that are kept for the next run, by lane, within so many megabytes of disk."""
+"""Keeps clones of memory branches for the next run, one per repository, within a limit of disk space."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from bot.server.model import RepositoryKey
 
 MOST_PACKS = 50
 MOST_FILES = 2_000
-"""A clone that has more is made anew next time, in a second: fetches leave packs, writes files."""
+"""A clone with more files is made again next time, within a second: fetches leave packs, writes leave files."""
 
 SLACK = 20
-"""A look at all clones leaves the room free by one part in so many, and the next look comes when that may be used."""
+"""A cleanup leaves one part in so many of the space free; the next one comes when that may be used up."""
 
 _USED = "used"
 _GONE = ".gone-"
 _APART = ".apart-"
 _MEGABYTE = 1_000_000
 _LEFT = 3600
-"""Seconds after which nobody uses a folder any more that was made for one run."""
+"""Seconds after which a folder made for one run is no longer in use."""
 
 
 class CloneCache:
-    """Below ``folder``. Any number of processes may share it; nothing but speed depends on what lies there."""
+    """Clones below ``folder``, which several processes may share. Only speed depends on them."""
 
     def __init__(self, folder: Path, megabytes: int) -> None:
         self._folder = folder
         self._limit = megabytes * _MEGABYTE
         self._slack = self._limit // SLACK
-        self._grown = self._slack  # as nobody has looked yet
+        self._grown = self._slack  # nothing is measured yet
         self._alone = threading.Lock()
         with on_disk("make the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
             long_ago = time.time() - _LEFT
             for left in (*folder.glob(f"{_GONE}*"), *folder.glob(f"{_APART}*")):
-                with suppress(OSError):  # another process may be at the same
+                with suppress(OSError):  # another process may do the same
                     if left.name.startswith(_GONE) or left.stat().st_mtime < long_ago:
                         shutil.rmtree(left, ignore_errors=True)
 
     @property
     def empty(self) -> Path:
-        """A folder in which there never is anything: no repository has files on this machine."""
+        """A folder that stays empty: no repository has files on this machine."""
         return self._folder / ".empty"
 
     @contextmanager
     def borrowed(self, lane: RepositoryKey) -> Iterator[Path]:
-        """The lane's folder, for nobody else meanwhile; an empty one that goes again where somebody has it."""
+        """Open the repository's folder exclusively; a temporary one if it is in use."""
         with self._locked(lane.key) as is_ours:
             if not is_ours:
                 with tempfile.TemporaryDirectory(prefix=_APART, dir=self._folder) as apart:
@@ -71,14 +71,14 @@ class CloneCache:
         self._make_room(grown)
 
     def forget(self, lane: RepositoryKey) -> None:
-        """Remove what is kept of a lane, unless somebody is at work with it."""
+        """Remove the clone of a repository, unless it is in use."""
         with self._locked(lane.key) as is_ours:
             if is_ours:
                 self._remove(self._folder / lane.key)
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[bool]:
-        """Whether the lane's folder is ours meanwhile. Lock files stay, as who waits for one may hold it open."""
+        """Whether we hold the lock of the folder. Lock files stay, as waiting processes may have them open."""
         with on_disk("lock a clone"):
             descriptor = os.open(self._folder / f"{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -92,7 +92,7 @@ class CloneCache:
             os.close(descriptor)
 
     def _used(self, place: Path) -> int:
-        """Note when it was used and how large it is; remove it when a fresh one is better. How much it has grown."""
+        """Record its use and size, or remove it if a fresh one is better; returns its growth in bytes."""
         _, before, _ = _noted(place) if (place / _USED).exists() else (0.0, 0, place)
         files = [file for file in place.rglob("*") if file.is_file()]
         packs = sum(file.suffix == ".pack" for file in files)
@@ -100,12 +100,12 @@ class CloneCache:
             self._remove(place)
             return 0
         size = _size(files)
-        with suppress(OSError):  # a full disk is met by the next run
+        with suppress(OSError):  # the next run will report a full disk
             (place / _USED).write_text(str(size), encoding="ascii")
         return max(0, size - before)
 
     def _make_room(self, grown: int) -> None:
-        """Look at all clones, which takes half a second for 10,000, once those used here have grown by the slack."""
+        """Clean up once the clones used here have grown by the slack; 10,000 clones take half a second."""
         with self._alone:
             self._grown += grown
             if self._grown < self._slack:
@@ -114,7 +114,7 @@ class CloneCache:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Remove those that were not used for longest, until all fit and leave the slack."""
+        """Remove the least recently used ones, until the rest fits and leaves the slack."""
         kept = sorted(
             (_noted(place) for place in self._folder.glob("[0-9]*-*") if place.is_dir()), key=lambda one: one[0]
         )
@@ -128,7 +128,7 @@ class CloneCache:
                     total -= size
 
     def _remove(self, place: Path) -> None:
-        """Out of sight at once, so that half a clone is never taken for one."""
+        """Rename it first, so that half a clone is never used."""
         gone = self._folder / f"{_GONE}{secrets.token_hex(8)}"
         with suppress(FileNotFoundError):
             place.rename(gone)
@@ -136,12 +136,12 @@ class CloneCache:
 
 
 def _noted(place: Path) -> tuple[float, int, Path]:
-    """When it was used last, its size, and where it is. One that was never used to the end is the first to go."""
+    """Time of last use, size and place. One whose use never ended is the first to go."""
     try:
         note = place / _USED
         return note.stat().st_mtime, int(note.read_text(encoding="ascii")), place
     except (OSError, ValueError):
-        with suppress(OSError):  # somebody may be filling or removing it
+        with suppress(OSError):  # it may be being filled or removed
             return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
         return 0.0, 0, place
 

@@ -1,4 +1,4 @@
-"""The database of the queue, SQLite in a file or PostgreSQL: connections, transactions, tables and its clock."""
+"""The queue's database, an SQLite file or PostgreSQL: connections, transactions, tables and its clock."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from bot.errors import UserError, WorldError
 from bot.server.model import Instant
 
 BUSY, HURRY = 30.0, 6.0
-"""Seconds that a writer waits for another one of the same SQLite file; less where somebody waits for an answer."""
+"""Seconds that a writer waits for another writer of the same SQLite file; less if somebody waits for an answer."""
 
 CLAIM = (0.001, 0.003)
-"""Seconds between two tries to be the one that writes, at least and at most."""
+"""Least and most seconds between two attempts to start writing."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
-"""A server that vanished is missed after 25 seconds."""
+"""A vanished server is noticed after 25 seconds."""
 
 EVERY = 30.0
-"""Seconds between two questions to the database; meanwhile the time goes on by what this machine counts."""
+"""Seconds between two reads of the database's clock; in between, this machine counts."""
 
 OURS = "precedent"
-"""Where they are within a PostgreSQL database."""
+"""The schema of our tables in PostgreSQL."""
 
 VERSION = 3
 SCHEMA = "schema"
-"""The heartbeat that has the version in place of a time."""
+"""The heartbeat whose time is the version of the tables."""
 
 _TABLES = """
 create table if not exists deliveries (
@@ -80,8 +80,8 @@ MOVES = {
     " where paused_until > 0 on conflict (installation, resource) do nothing",
     3: "alter table deliveries add column {unless}nearest text not null default '[]'",
 }
-"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once.
-Columns that nobody reads any more stay."""
+"""Statements that upgrade to each version, run once. ``unless`` is for PostgreSQL, where two processes may start
+together. Unused columns stay."""
 
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
@@ -89,35 +89,35 @@ Row = Mapping[str, Any]
 
 
 class Transaction:
-    """What is done within it is done as a whole. SQL has its values by ``:name``; a sequence stands after ``in``."""
+    """Runs SQL in one transaction. Values are named ``:name``; a sequence goes after ``in``."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
 
     def rows(self, sql: str, **values: Value) -> list[Row]:
-        """What a query, or a statement that ends in ``returning``, gives."""
+        """Return the rows of a query, or of a statement that ends in ``returning``."""
         found = self.connection.execute(_prepared(sql, _lists(values)), values)
         return [dict(row) for row in found.mappings()]
 
     def row(self, sql: str, **values: Value) -> Row | None:
-        """The first of them."""
+        """Return the first row, or None."""
         return next(iter(self.rows(sql, **values)), None)
 
     def change(self, sql: str, **values: Value) -> int:
-        """How many rows the statement changed."""
+        """Run a statement and return the number of changed rows."""
         return self.connection.execute(_prepared(sql, _lists(values)), values).rowcount
 
     def change_each(self, sql: str, each: Sequence[Mapping[str, Value]]) -> None:
-        """The statement once for each of these values."""
+        """Run the statement once for each of these mappings."""
         if each:
             self.connection.execute(_prepared(sql, ()), each)
 
 
 class Database:
-    """One database; ``url`` begins with sqlite: or postgresql:. Whatever it raises for its own reasons is a WorldError.
+    """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
 
-    ``hurry``: whoever asks is waiting for an answer, so a statement has five or six seconds. Nothing is opened before
-    the first transaction.
+    ``hurry``: somebody waits for an answer, so a statement may take five or six seconds. Nothing is opened before the
+    first transaction.
     """
 
     def __init__(self, url: str, *, hurry: bool = False) -> None:
@@ -129,21 +129,21 @@ class Database:
 
     @classmethod
     def within(cls, folder: Path, *, hurry: bool = False) -> Database:
-        """The SQLite file in this folder."""
+        """Return the database in the SQLite file of this folder."""
         return cls(f"sqlite:///{folder / 'queue.sqlite'}", hurry=hurry)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Durable once the block has ended, undone when it raises."""
+        """Open a transaction: durable when the block ends, rolled back when it raises."""
         with self.asked(), self.engine.begin() as connection:
             yield Transaction(connection)
 
     @contextlib.contextmanager
     def urgent(self) -> Iterator[Transaction]:
-        """A transaction for which somebody waits, which is the one that writes from its start.
+        """Open a transaction that is the only writer from its start, for requests that somebody waits for.
 
-        SQLite has who finds another one writing look again after a tenth of a second at last, and those who come
-        meanwhile go first: where many write, that adds up to a third of a second now and then.
+        SQLite lets a blocked writer look again after up to a tenth of a second, and later writers may overtake it:
+        with many writers that occasionally adds up to a third of a second.
         """
         with self.transaction() as urgent:
             if not self.is_postgres:
@@ -152,24 +152,28 @@ class Database:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Transaction]:
-        """A connection of its own, for locks that last as long as it: each statement stands alone."""
+        """Open a separate connection, for locks that live as long as it does. Each statement commits by itself."""
         with self.asked(), self.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             connection.detach()
             yield Transaction(connection)
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[None]:
-        """Around everything that asks the database: what it says for its own reasons becomes a WorldError."""
+        """Turn the database's own failures within the block into WorldError."""
         try:
             yield
         except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError):
             raise
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError) as error:  # the last: it broke off
+        except (
+            sa.exc.DBAPIError,
+            sa.exc.TimeoutError,
+            sa.exc.PendingRollbackError,
+        ) as error:  # the last: the connection broke
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
             raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
 
     def make_tables(self) -> None:
-        """Make what is missing; twice is nothing. Raises UserError for a database that a newer release has made."""
+        """Create missing tables; may be repeated. Raises UserError for the database of a newer release."""
         with self.transaction() as made:
             for statement in statements(postgres=self.is_postgres):
                 made.change(statement)
@@ -178,7 +182,7 @@ class Database:
                 cause = f"the database has version {found['said_at']}, which a newer release made; this one reads up to"
                 raise UserError(f"{cause} {VERSION}", "take that release, or a backup from before it")
             if found and found["said_at"] == VERSION:
-                return  # who only looks can, though nothing may be written
+                return  # reading works on a read-only database
             for version in sorted(MOVES):
                 if found and found["said_at"] < version:
                     made.change(MOVES[version].format(unless="if not exists " if self.is_postgres else ""))
@@ -190,7 +194,7 @@ class Database:
             )
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self.engine.dispose()
 
 
@@ -204,8 +208,8 @@ def _prepared(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
 
 
 _KNOWS_SUBSEC = (3, 42)
-"""SQLite from which `unixepoch('subsec')` gives parts of a second. The queue's library takes it for granted from Python
-3.12 on, but Python is built with the SQLite of the machine: Debian 12 has 3.40."""
+"""The first SQLite in which `unixepoch('subsec')` has fractions of a second. The queue's library relies on it from
+Python 3.12 on, but Python uses the SQLite of the machine: Debian 12 has 3.40."""
 
 
 def _sqlite(url: str, hurry: bool) -> sa.Engine:
@@ -224,7 +228,7 @@ def _sqlite(url: str, hurry: bool) -> sa.Engine:
 
 
 def _claim(connection: sa.Connection) -> None:
-    """Begin to write, looking often whether nobody else does, for `HURRY` seconds."""
+    """Begin to write, trying often for `HURRY` seconds."""
     until = time.monotonic() + HURRY
     (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
@@ -244,7 +248,7 @@ def _claim(connection: sa.Connection) -> None:
 
 
 def _postgres(url: str, hurry: bool) -> sa.Engine:
-    """A server has a hundred connections as a rule: a process takes fifteen or twenty of them at most."""
+    """PostgreSQL usually allows a hundred connections; a process takes at most fifteen or twenty of them."""
     limits = "-c statement_timeout=5000 -c lock_timeout=3000" if hurry else "-c lock_timeout=20000"
     options = {"connect_timeout": 5, "options": f"-c search_path={OURS} {limits}", **KEEPALIVE}
     often, patience = (5, 3) if hurry else (10, 30)
@@ -254,26 +258,27 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
 
 
 def statements(*, postgres: bool) -> list[str]:
-    """What makes the tables that are missing."""
+    """Return the statements that create missing tables."""
     serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
     tables = _TABLES.format(serial=serial, big="bigint" if postgres else "integer")
     return [*([f"create schema if not exists {OURS}"] if postgres else []), *tables.split(";")]
 
 
 def written(value: object) -> str:
-    """A list of ours as text."""
+    """Return a list as JSON for a column."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def machine_clock() -> Instant:
-    """Now, for this machine."""
+    """Return the time of this machine."""
     return time.time_ns() // 1_000_000
 
 
 class DatabaseClock:
-    """Now, for the database. A machine whose own clock is off begins nothing too early or too late.
+    """The time of the database, so that a machine whose own clock is off starts nothing too early or too late.
 
-    SQLite's clock is the machine's, as all its processes are on one. Asking for the time never waits for the database.
+    For SQLite it is the time of the machine, as all processes are on one. Reading the time never waits for the
+    database.
     """
 
     def __init__(self, database: Database) -> None:
@@ -287,7 +292,7 @@ class DatabaseClock:
         return then + round(1000 * (time.monotonic() - at))
 
     def ask(self) -> None:
-        """Ask the database what time it is. Raises WorldError."""
+        """Read the time of the database. Raises WorldError."""
         if not self._database.is_postgres:
             return
         with self._database.transaction() as asking:
@@ -298,7 +303,7 @@ class DatabaseClock:
 
     @contextmanager
     def kept(self, every: float = EVERY) -> Iterator[None]:
-        """Asked now, and again and again within the block. Raises WorldError where it cannot be asked now."""
+        """Read the time now, and regularly within the block. Raises WorldError if it cannot be read now."""
         self.ask()
         stop = threading.Event()
         asking = threading.Thread(target=self._go_on, args=(stop, every), name="clock", daemon=True)

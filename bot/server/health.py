@@ -1,6 +1,6 @@
-"""How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
+"""Checks the server: queue, disk, clock, token and workers, each fine or with a line that says why not.
 
-It is ready while it can store what comes in: what is stored waits for everything else.
+The server is ready while it can store deliveries: once stored, they wait for everything else.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from bot.server.model import WORKER, Instant, Note
 from bot.server.options import ServerOptions
 
 TIMEOUT = 20.0
-"""Seconds for each part of the request."""
+"""Timeout in seconds for each part of the request."""
 
 RECEIVER = "receiver"
-"""The heartbeat of whoever last saw that the database can be written to."""
+"""The heartbeat that proves that the database can be written."""
 
 APP = "app"
-"""The heartbeat of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
+"""The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""
 
 ALIVE = 30_000
-"""Milliseconds without a heartbeat after which a worker is taken for dead."""
+"""Milliseconds without a heartbeat after which a worker counts as dead."""
 
 SEEN = 2 * 3_600_000
-"""Milliseconds within which GitHub has to have answered us as the App, where it is asked that often."""
+"""Milliseconds within which GitHub must have answered us as the App."""
 
 SKEW = 30
-"""Seconds that our clock may be off before GitHub takes our word for nothing."""
+"""Seconds that our clock may be off before GitHub rejects our signature."""
 
 LATE = 2 * 3_600_000
-"""Milliseconds after which a delivery that is due is overdue: tries and rate limits take an hour and a half."""
+"""Milliseconds after which a due delivery is overdue: retries and rate limits take an hour and a half."""
 
 SPARE = 200_000_000
-"""Bytes of disk below which nothing more is taken."""
+"""Free bytes of disk below which nothing more is accepted."""
 
 log = logging.getLogger(__name__)
 Pulses = Mapping[str, tuple[Instant, Note]]
@@ -52,9 +52,9 @@ Pulses = Mapping[str, tuple[Instant, Note]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``line`` says in a few words how it is, and what to do where it is not ``ok``.
+    """The result of one check. ``line`` says in a few words how it is, and what to do if it is not ``ok``.
 
-    ``stores``: False where nothing can be stored as long as it is so.
+    ``stores`` is False if nothing can be stored until it is fixed.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Check:
 
 
 def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
-    """All of them: queue, disk, clock, token, workers, in this order. Raises nothing."""
+    """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
     queue = _queue(inbox, options, now)
     try:
         pulses = inbox.heartbeats()
@@ -75,7 +75,7 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
 
 
 def alive(pulses: Pulses, now: Instant) -> list[str]:
-    """The names of workers that live, without their prefix."""
+    """Return the names of live workers, without their prefix."""
     return sorted(
         name.removeprefix(WORKER)
         for name, (at, _note) in pulses.items()
@@ -84,7 +84,7 @@ def alive(pulses: Pulses, now: Instant) -> list[str]:
 
 
 def close_checks(inbox: Inbox, options: ServerOptions) -> str:
-    """Why nothing more may be stored, "" for nothing. Raises WorldError."""
+    """Return why nothing more may be stored, "" if it may. Raises WorldError."""
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
@@ -92,7 +92,7 @@ def close_checks(inbox: Inbox, options: ServerOptions) -> str:
 
 
 def _waiting(inbox: Inbox, options: ServerOptions) -> int:
-    """How many deliveries wait; no more are counted than there may be."""
+    """The number of waiting deliveries, counted only up to the limit."""
     return inbox.counts(options.backlog, ["waiting"])["waiting"]
 
 
@@ -152,9 +152,9 @@ def _workers(pulses: Pulses, now: Instant) -> Check:
 
 
 class CachedChecks:
-    """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask.
+    """Runs the checks, one at a time and at most once in ``keep`` milliseconds, however many callers ask.
 
-    What is not well any more is told in the log, once: whoever asks may be told no more than its name.
+    Each new problem is logged once, because callers may be shown only its name.
     """
 
     def __init__(self, look: Callable[[Instant], list[Check]], clock: Callable[[], Instant], keep: int = 2_000) -> None:
@@ -167,7 +167,7 @@ class CachedChecks:
         self._told: dict[str, str] = {}
 
     def now(self) -> list[Check]:
-        """How things are, or were a moment ago."""
+        """Return the results, which may be a moment old."""
         with self._lock:
             now = self._clock()
             if not self._found or not 0 <= now - self._at < self._keep:
@@ -185,9 +185,9 @@ class CachedChecks:
 
 
 def ahead(api_url: str) -> float:
-    """How far GitHub's clock is ahead of ours, asked as nobody: by a clock that is off it does not know us.
+    """Return how many seconds GitHub's clock is ahead of ours; 0 if GitHub does not answer or tell the time.
 
-    Seconds; 0 where GitHub does not answer, or does not say what time it is. Its limits do not count it."""
+    The request is anonymous, since GitHub rejects our signature if the clock is off. It does not count for limits."""
     asked = f"{api_url}/rate_limit"
     request = urllib.request.Request(asked, headers={"User-Agent": "precedent"})  # noqa: S310 - as the options took it
     try:
@@ -202,7 +202,7 @@ def ahead(api_url: str) -> float:
 
 
 def ask_who_we_are(app: App, inbox: Inbox) -> AppInfo:
-    """Ask GitHub who we are, and leave what it says for all processes to see. Raises ForgeError, WorldError."""
+    """Ask GitHub about the App, and store the answer for all processes. Raises ForgeError, WorldError."""
     try:
         about = app.about()
     except Unauthorised as error:

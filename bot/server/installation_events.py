@@ -1,4 +1,4 @@
-"""Events of installations: the App comes and goes, repositories are added, renamed, moved and removed."""
+"""Handles events of installations: the App comes and goes; repositories are added, renamed, moved and removed."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ NOTHING = "nothing to do"
 OVER = "it is over: GitHub says that the App is at work there"
 
 PLACES = "installations"
-"""The heartbeat of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
+"""The heartbeat of the resync of installations; ``day`` is its last day, 0 to request another one."""
 
 ASKED = 3
-"""Repositories of an installation that are asked about before its suspension is believed."""
+"""Repositories of an installation that are checked before its suspension is believed."""
 
 _MOST = 1_000
 _AT_ONCE = 500
-"""Deliveries that are stored in one transaction."""
+"""Deliveries stored in one transaction."""
 
 
 def apply_installation_events(
     work: PendingWork, inbox: Inbox, tokens: TokenCache, forget: Callable[[RepositoryKey], None]
 ) -> list[Result]:
-    """Do what the events of an installation's lane ask for; ``forget`` removes what is on disk of a repository.
+    """Apply the events of an installation; ``forget`` removes the files of a repository.
 
-    Twice is the same as once, and one that comes late takes nothing away that GitHub has given back. Raises WorldError
-    when the database is away, or GitHub has to be asked and cannot be.
+    Events may be repeated, and late ones take nothing away that GitHub has given back. Raises WorldError without the
+    database, or if GitHub is needed and does not answer.
     """
     events = InstallationEvents(inbox, tokens, forget, work.began_at)
     return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
@@ -46,7 +46,7 @@ def apply_installation_events(
 
 @dataclass(frozen=True, slots=True)
 class InstallationEvents:
-    """What events of an installation change, as of ``now``."""
+    """Applies events of an installation, as of ``now``."""
 
     inbox: Inbox
     tokens: TokenCache
@@ -54,7 +54,7 @@ class InstallationEvents:
     now: Instant
 
     def apply(self, delivery: Delivery) -> str:
-        """What an event came to, in a line; an action that says nothing to us comes to nothing."""
+        """Apply an event and return the outcome in one line; unknown actions do nothing."""
         match delivery.event.name:
             case "installation":
                 return self._installation(delivery)
@@ -110,49 +110,49 @@ class InstallationEvents:
         return "what is known of it is asked for again"
 
     def receives(self, installation: int, account: str) -> None:
-        """The App may work there; all it may see there is listed at the next resync, as an event can name too few."""
+        """Activate an installation. The next resync lists its repositories, as events may not name all of them."""
         self.inbox.installations().installed(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeat(PLACES, {"day": 0})
 
     def leaves(self, lanes: Iterable[RepositoryKey], why: str) -> int:
-        """Let go of those that GitHub gives no token for: an event may come late, and a list lack what is there.
+        """Remove those repositories for which GitHub gives no token: events may be late, and lists incomplete.
 
-        Returns how many of their deliveries were dropped. Raises ForgeError.
+        Returns the number of dropped deliveries. Raises ForgeError.
         """
         return sum(self.loses(lane, why) for lane in lanes if self._is_gone(lane))
 
     def _is_gone(self, lane: RepositoryKey) -> bool:
-        """A suspended installation rests, and may come back."""
+        """Whether it is gone; a suspended installation may come back."""
         refusal = self._refusal(lane)
         return refusal is not None and not isinstance(refusal, Suspended)
 
     def _rests(self, lanes: Iterable[RepositoryKey]) -> bool:
-        """Whether the installation of these is suspended: where GitHub gives a token for any, it is not."""
+        """Whether the installation is suspended: not if GitHub gives a token for any of these."""
         return all(self._refusal(lane) for lane in islice(lanes, ASKED))
 
     def _refusal(self, lane: RepositoryKey) -> NotInstalled | None:
-        """Why GitHub gives no token for a repository, None where it does."""
+        """Why GitHub gives no token for a repository, or None."""
         self.tokens.forget(lane)
         try:
             self.tokens.grant(lane, self.now)
         except NotInstalled as error:
             return error
-        except NotPermitted:  # it is there, and whoever installed us has something to accept
+        except NotPermitted:  # it is installed, but has not accepted new permissions
             return None
         return None
 
     def loses(self, lane: RepositoryKey, why: str) -> int:
-        """A repository is none of ours any more; how many of its deliveries were dropped."""
+        """Remove a repository; returns the number of dropped deliveries."""
         self.tokens.forget(lane)
         dropped = self.inbox.installations().gone(lane, why)
         self.forget(lane)
         return dropped
 
     def looks(self, lanes: Iterable[RepositoryKey], cause: str) -> int:
-        """Have these repositories looked at from where each was left; how many were not told to already.
+        """Make these repositories catch up; returns how many were not scheduled already.
 
-        ``cause`` is "APP:CAUSE", the same for the same one, so that twice is once.
+        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing.
         """
         app, _, name = cause.partition(":")
         arrivals = [
@@ -163,7 +163,7 @@ class InstallationEvents:
         return sum(sum(self.inbox.put(group)) for group in groups)
 
     def _rest(self, lane: RepositoryKey) -> int:
-        """Drop what waits in a lane that stays known, as a later look finds it all."""
+        """Drop the waiting deliveries of a repository that stays known; catching up will find everything."""
         dropped = 0
         while found := self.inbox.deliveries(state="waiting", lane=lane, limit=_MOST):
             count = self.inbox.drop([each.seq for each in found], SUSPENDED)
@@ -175,7 +175,7 @@ class InstallationEvents:
 
 
 def _named(delivery: Delivery, key: str) -> list[RepositoryKey]:
-    """The lanes of the repositories that an event names under a key."""
+    """The repositories that an event names under a key."""
     numbers = dict(delivery.extra).get(key, "").split(",")
     return [
         RepositoryKey(delivery.lane.installation, int(each)) for each in numbers if each.isascii() and each.isdigit()

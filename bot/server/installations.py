@@ -1,4 +1,4 @@
-"""Where the App is installed, what is known of each repository, and the tokens for each."""
+"""Stores where the App is installed and the state of each repository, and caches tokens."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 
 
 class Installations:
-    """Installations and repositories in the database, each method within a transaction from ``opened``."""
+    """Installations and repositories in the database. Each method uses a transaction from ``opened``."""
 
     def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
         self._opened = opened
         self._now = now
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
-        """Keep what became of an installation."""
+        """Store the state of an installation."""
         with self._opened() as keeping:
             keeping.change(
                 "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
@@ -34,13 +34,13 @@ class Installations:
             )
 
     def state(self, installation: int) -> str:
-        """What became of it last; "active" for one never heard of."""
+        """Return the state of an installation; "active" if it is unknown."""
         with self._opened() as asking:
             row = asking.row("select state from installations where id = :id", id=installation)
         return row["state"] if row else "active"
 
     def pause(self, installation: int, resource: str, until: Instant) -> None:
-        """A rate limit of this resource holds until then; during one of `OF_ALL` no run of it begins."""
+        """Store a rate limit of this resource. During a limit of `OF_ALL` no run of the installation starts."""
         with self._opened() as keeping:
             keeping.change(
                 "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
@@ -52,14 +52,14 @@ class Installations:
             )
 
     def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
-        """Until when a limit of any of these holds, 0 where none ever did."""
+        """Return the end of the last limit of any of these, 0 without one."""
         sql = "select max(until) as until from pauses where installation = :id and resource in :resources"
         with self._opened() as asking:
             row = asking.row(sql, id=installation, resources=list(resources))
         return int(row["until"] or 0) if row else 0
 
     def seen(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
-        """Keep what a repository is called now; one that was gone is back."""
+        """Store the current name of a repository; one that was gone is active again."""
         with self._opened() as keeping:
             keeping.change(
                 "insert into repositories (lane, name, private) values (:lane, :name, :private) on conflict (lane)"
@@ -70,7 +70,7 @@ class Installations:
             )
 
     def gone(self, lane: RepositoryKey, why: str) -> int:
-        """Its waiting deliveries are dropped with this reason; how many."""
+        """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         now = self._now()
         with self._opened() as losing:
             losing.change(
@@ -88,20 +88,20 @@ class Installations:
             )
 
     def lane(self, lane: RepositoryKey) -> RepositoryRow:
-        """One of them; for one never heard of a row with nothing but the lane."""
+        """Return the row of a repository, an empty one if it is unknown."""
         with self._opened() as asking:
             row = asking.row("select * from repositories where lane = :lane", lane=lane.key)
         return repository_row(row) if row else RepositoryRow(lane)
 
     def lanes(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
-        """Repositories, without installations' own lanes, that are not gone and had a run since then; all for 0."""
+        """Return the repositories that are not gone and had a run since then; all for 0."""
         sql = "select * from repositories where state <> 'gone' and last_turn >= :since"
         with self._opened() as asking:
             found = [repository_row(row) for row in asking.rows(sql, since=active_since)]
         return sorted((row for row in found if row.lane.repository), key=lambda row: row.lane)
 
     def turned(self, lane: RepositoryKey, run: str) -> None:
-        """A run begins in the lane: whoever began before it cannot end any more."""
+        """Record the start of a run: earlier runs of the repository can no longer end."""
         with self._opened() as beginning:
             beginning.change(
                 "insert into repositories (lane, turn) values (:lane, :turn)"
@@ -111,7 +111,7 @@ class Installations:
             )
 
     def ended(self, lane: RepositoryKey, run: str) -> bool:
-        """Whether this run is the last one that began in the lane, and nobody ended it yet."""
+        """End a run. Returns whether it was the last one that started, and had not ended."""
         with self._opened() as ending:
             return bool(
                 ending.change(
@@ -120,7 +120,7 @@ class Installations:
             )
 
     def named(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
-        """What a payload calls the repository, where nothing better is known."""
+        """Store the name in a payload if no name is known."""
         with self._opened() as keeping:
             keeping.change(
                 "update repositories set name = :name, private = :private where lane = :lane and name = ''",
@@ -130,7 +130,7 @@ class Installations:
             )
 
     def keep(self, row: RepositoryRow) -> None:
-        """Write down what is known after a run."""
+        """Store the state after a run."""
         with self._opened() as keeping:
             keeping.change(
                 "update repositories set cursor = :cursor, pushes = :pushes, last_turn = :last_turn,"
@@ -144,7 +144,7 @@ class Installations:
             )
 
     def purge(self, before: Instant) -> None:
-        """Forget what is gone since before then."""
+        """Delete what has been gone since before then."""
         with self._opened() as purging:
             for table in ("repositories", "installations"):
                 purging.change(
@@ -155,12 +155,12 @@ class Installations:
 
 
 def within(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
-    """The same, as a part of this transaction."""
+    """Return Installations that use this transaction."""
     return Installations(lambda: nullcontext(transaction), now)
 
 
 def repository_row(row: Row) -> RepositoryRow:
-    """A row of ``repositories``."""
+    """Read a row of ``repositories``."""
     return RepositoryRow(
         lane=RepositoryKey.of(row["lane"]),
         name=row["name"],
@@ -174,17 +174,17 @@ def repository_row(row: Row) -> RepositoryRow:
 
 
 SPARE = 20 * 60_000
-"""Milliseconds that a token is good for at least when it is handed out: longer than `bot.server.worker.HANGING`."""
+"""Milliseconds that a token is still valid when handed out: longer than `bot.server.worker.HANGING`."""
 
 LIFE = 60 * 60_000
-"""Milliseconds that GitHub's tokens live, whatever our clock makes of the time at which they end."""
+"""Milliseconds that GitHub's tokens live, whatever our own clock says."""
 
 
 class TokenCache:
-    """Asks GitHub for each token once an hour. Safe to use by several threads.
+    """Requests each token once an hour. Safe for several threads.
 
-    What a repository is called comes with its token, from GitHub; so after a rename or a transfer the token has to be
-    forgotten, and one that was asked for before `forget` is not kept after it.
+    The name of a repository comes with its token, so the token has to be forgotten after a rename or a transfer. A
+    token that was requested before `forget` is not kept after it.
     """
 
     def __init__(self, api: App) -> None:
@@ -194,7 +194,7 @@ class TokenCache:
         self._lock = threading.Lock()
 
     def grant(self, lane: RepositoryKey, now: Instant) -> Grant:
-        """A token good for twenty minutes, and the repository's present name. Raises NotInstalled, ForgeError."""
+        """Return a token valid for 20 minutes, and the repository's current name. Raises NotInstalled, ForgeError."""
         with self._lock:
             kept, forgotten = self._kept.get(lane), self._forgotten
         if kept is not None and now + SPARE <= kept.expires_at:
@@ -209,7 +209,7 @@ class TokenCache:
         return fresh
 
     def forget(self, lane: RepositoryKey | None = None, installation: int = 0) -> None:
-        """Those of a lane, of an installation, or all where neither is given."""
+        """Forget the tokens of a repository or an installation, or all tokens."""
         with self._lock:
             self._forgotten += 1
             for each in list(self._kept):

@@ -1,4 +1,4 @@
-"""The log: a JSON object a line, with the request id of what it is about, and no secret whoever writes it."""
+"""Writes the log: one JSON object per line, with the id of the request, and without secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.errors import PrecedentError, bug
 
 HIDDEN = "[hidden]"
 MOST = 2_000
-"""Characters of one text; the rest is cut off."""
+"""Characters of one text; the rest is cut."""
 
 _STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
 _TOKENS = re.compile(
@@ -26,8 +26,8 @@ _TOKENS = re.compile(
     r"|(?<=://)[^\s/@]{1,4000}(?=@)"
     r"|(?i:(?<=basic )|(?<=bearer ))[A-Za-z0-9._~+/=-]{8,4000}"
 )
-"""What looks like a credential: GitHub's tokens, JSON web tokens, what stands before the host of an address, and what
-is sent as Authorization. https://github.blog/engineering/behind-githubs-new-authentication-token-formats"""
+"""Credentials: GitHub's tokens, JSON web tokens, user names and passwords in addresses, and values of Authorization.
+https://github.blog/engineering/behind-githubs-new-authentication-token-formats"""
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _request: ContextVar[str] = ContextVar("request", default="")
@@ -35,7 +35,7 @@ _request: ContextVar[str] = ContextVar("request", default="")
 
 @contextmanager
 def request_id(request: str) -> Iterator[None]:
-    """Every line that is written meanwhile, in this thread or task, names the request."""
+    """Add the request to every line that this thread or task writes within the block."""
     token = _request.set(request)
     try:
         yield
@@ -44,10 +44,10 @@ def request_id(request: str) -> Iterator[None]:
 
 
 class Lines(logging.Formatter):
-    """Records as lines. ``secrets`` are texts that stand in none; what looks like a credential does not either.
+    """Formats records as lines. Texts in ``secrets``, and anything that looks like a credential, are removed.
 
-    Of an exception its kind and where it happened are told, never its text, in which anybody's words may be. What is
-    given as ``extra`` becomes a field of its own.
+    An exception appears with its class and place, never with its text, which may contain a stranger's words. Values
+    in ``extra`` become fields.
     """
 
     def __init__(self, form: Literal["json", "text"] = "json", secrets: Iterable[str] = ()) -> None:
@@ -84,14 +84,14 @@ class Lines(logging.Formatter):
 
 
 def told(error: BaseException) -> str:
-    """What kind of exception it is, and the last places that it came through."""
+    """Return the class of an exception and the last places it passed."""
     frames = traceback.extract_tb(error.__traceback__)
     places = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-8:])
     return f"{type(error).__name__} at {places}" if places else type(error).__name__
 
 
 def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
-    """Have everything that is logged in this process, by libraries too, written to ``stream`` (stderr)."""
+    """Write all logs of this process, including those of libraries, to ``stream`` (stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(Lines(form, secrets))
     root = logging.getLogger()
@@ -104,7 +104,7 @@ def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: Te
 
 
 def guarded(call: Callable[[], object]) -> str:
-    """Call it; "" when it ended well, else what went wrong in a line. What ends the process passes through.
+    """Call it and return "", or what went wrong in one line. Only what ends the process passes through.
 
     The threads of the server go on after a bug.
     """
@@ -112,6 +112,6 @@ def guarded(call: Callable[[], object]) -> str:
         call()
     except PrecedentError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - a thread of the server has nobody above it who would hear of a bug
+    except Exception as error:  # noqa: BLE001 - nothing above a thread would report a bug
         return bug(error)
     return ""

@@ -1,4 +1,4 @@
-"""The counters of all processes as Prometheus reads them; no label names a repository. Only it imports its client."""
+"""Exports the counters of all processes for Prometheus. No label names a repository."""
 
 from __future__ import annotations
 
@@ -22,44 +22,43 @@ from bot.server.model import HOUR, Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
-"""Labels: event, and what became of it: stored, repeated, dropped, or refused with a status."""
+"""Labels: the event, and its result: stored, repeated, dropped, or refused with a status."""
 
 COUNTERS = {
-    DELIVERIES: (("event", "result"), "Deliveries by how they were answered"),
+    DELIVERIES: (("event", "result"), "Deliveries by result"),
     "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),
     "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
-    "precedent_answers_total": (("action", "reason"), "What was done about deliveries, and why"),
+    "precedent_answers_total": (("action", "reason"), "Actions taken for deliveries, and the reasons"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
 }
-"""Name → its labels and what it counts."""
+"""Name → its labels and help text."""
 
 FORMER = {"precedent_runs_total": "precedent_turns_total"}
-"""A counter → the name that it is stored under, under which it is shown too for one release."""
+"""A counter → the name under which it is stored, and also exported for one more release."""
 
 STAGES = "precedent_stage_seconds"
 RECEIVED = "precedent_receive_seconds"
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
-"""Upper ends in seconds of the histogram of answers to deliveries."""
+"""Upper bounds, in seconds, of the histogram of answers to deliveries."""
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Answered(Histogram):
-    """How long answers to deliveries took, in this process."""
+    """The time that answers to deliveries took in this process."""
 
     def __init__(self) -> None:
         super().__init__(RECEIVED, "Time until a delivery was answered", buckets=QUICK, registry=None)
 
 
 def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
-    """The page of metrics: of this process, and ``for_all`` processes together. Raises WorldError when the database is
-    away.
+    """Return the page of metrics of this process and, with ``for_all``, of all. Raises WorldError without the database.
 
-    One process of those that share a database tells for all, so that sums over processes count nothing twice.
+    Only one process per database exports those of all, so that sums over processes count nothing twice.
     """
     registry = CollectorRegistry(auto_describe=False)
-    tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
+    tells = _gauge("tells_for_all", "1 if this process exports the metrics of all processes, else 0", int(for_all))
     registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, *answered.collect()]))
     return generate_latest(registry)
 
@@ -81,16 +80,14 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
         jobs.add_metric([state], count)
     yield jobs
     oldest = inbox.oldest_waiting()
-    yield _gauge(
-        "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
-    )
-    yield _gauge("workers", "Workers that are running", len(alive(inbox.heartbeats(), now)))
+    yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
+    yield _gauge("workers", "Running workers", len(alive(inbox.heartbeats(), now)))
     left = [
         lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
     ]
     if left:
         yield _gauge(
-            "api_requests_left", "Requests to GitHub left, the fewest of any repository of the last hour", min(left)
+            "api_requests_left", "Fewest requests to GitHub left for any repository of the last hour", min(left)
         )
 
 
@@ -108,7 +105,7 @@ def _counter(name: str, tallies: Tallies) -> Metric:
 
 
 def _stages(tallies: Tallies) -> Metric:
-    found = HistogramMetricFamily(STAGES, "Time that the stages of runs took", labels=["stage"])
+    found = HistogramMetricFamily(STAGES, "Duration of the stages of runs", labels=["stage"])
     sums = {values[0]: much for (key, values), much in tallies.items() if key == f"{STAGES}_sum" and len(values) == 1}
     for stage, seconds in sorted(sums.items()):
         counts = {
@@ -121,6 +118,6 @@ def _stages(tallies: Tallies) -> Metric:
 
 
 def _summed(counts: Mapping[str, int], above: int, ends: Sequence[float]) -> list[tuple[str, float]]:
-    """Buckets that each hold the ones before them, as Prometheus wants them, of counts of each alone."""
+    """Cumulative buckets, as Prometheus expects them, from separate counts."""
     alone = [*(counts.get(str(end), 0) for end in ends), above]
     return list(zip([*map(str, ends), "+Inf"], map(float, accumulate(alone)), strict=True))

@@ -1,4 +1,4 @@
-"""The options of the server: environment, files and flags in, one value out; everything that is wrong, at once."""
+"""Reads the options of the server from the environment, files and flags, and reports all mistakes at once."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from bot.settings.schema import SettingRule, SettingsError, Value, checked, rule
 
 PREFIX = "PRECEDENT_"
 FLAGS = ("data", "database_url", "host", "port", "workers", "jobs")
-"""What the command line may give instead of the environment."""
+"""Options that the command line may give instead of the environment."""
 
 WORKING = ("app_id", "private_key")
-"""What a worker cannot do without."""
+"""Options that a worker needs."""
 
 REQUIRED = (*WORKING, "webhook_secret")
 RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password")
-"""What a worker has no use for, and is not told."""
+"""Options that a worker does not need and does not get."""
 
 GITHUB = "https://github.com"
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12}
-"""Characters that a secret of the operator's own making has at least."""
+"""Least number of characters of secrets that the operator chooses."""
 
 MAX_SECRET = 16_384
 _PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----\s[A-Za-z0-9+/=\s]{200,}-----END (?:RSA )?PRIVATE KEY-----\s*")
@@ -39,7 +39,7 @@ _ADDRESS = {"form": r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", "wording": "an addres
 
 
 class Misconfigured(UserError):
-    """The server cannot run as it is set up. ``faults`` is a line for each thing that is wrong, with its remedy."""
+    """The configuration is wrong. ``faults`` has a line for each mistake, with its remedy."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("".join(f"\n  {fault}" for fault in faults))
@@ -48,7 +48,7 @@ class Misconfigured(UserError):
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """All options; each is the variable of its name in capitals behind ``PRECEDENT_``. Secrets are in no repr."""
+    """All options. Each is read from the variable ``PRECEDENT_`` plus its name in capitals. Secrets are in no repr."""
 
     app_id: int = setting(0, "The number of the GitHub App.", low=1, high=2**53)
     private_key: str = setting("", "The App's private key, in PEM.", secret=True)
@@ -82,7 +82,7 @@ class ServerOptions:
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        """What a delivery may be signed with, the present secret first."""
+        """The secrets that may have signed a delivery, the current one first."""
         return tuple(each.encode() for each in (self.webhook_secret, self.webhook_secret_old) if each)
 
     @property
@@ -95,12 +95,12 @@ class ServerOptions:
 
 
 def variable(name: str) -> str:
-    """The environment variable of an option."""
+    """Return the environment variable of an option."""
     return PREFIX + name.upper()
 
 
 def is_secret(name: str) -> bool:
-    """Whether the option may be given as a file, ``PRECEDENT_…_FILE``, and is in no list of processes."""
+    """Whether the option may be given as a file, ``PRECEDENT_…_FILE``, to keep it out of process lists."""
     return rules(ServerOptions)[name][0].secret
 
 
@@ -112,9 +112,9 @@ def secret_names() -> tuple[str, ...]:
 def read_options(
     environ: Mapping[str, str], flags: Mapping[str, object] | None = None, required: tuple[str, ...] = REQUIRED
 ) -> ServerOptions:
-    """The options that these variables and flags give; a flag goes before its variable, an empty text is none.
+    """Read the options from these variables and flags. A flag wins over its variable; empty texts do not count.
 
-    Raises Misconfigured with all that is missing or cannot be used. No secret is in its message.
+    Raises Misconfigured with everything that is missing or invalid, without secrets in the message.
     """
     faults: list[str] = list(_misspelt(environ))
     given: dict[str, object] = {}
@@ -138,13 +138,13 @@ def read_options(
 
 
 def packed(options: ServerOptions) -> dict[str, str]:
-    """The variables from which `read_options` makes these options again for a worker, without `RECEIVING`."""
+    """Return the variables from which `read_options` restores these options for a worker, without `RECEIVING`."""
     values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in RECEIVING}
     return {variable(name): str(value) for name, value in values.items() if value != ""}
 
 
 def forget_secrets(environ: MutableMapping[str, str]) -> None:
-    """Take the secrets out of an environment, before it is handed on to other programs."""
+    """Remove the secrets from an environment before other programs inherit it."""
     for name in secret_names():
         environ.pop(variable(name), None)
 
@@ -152,7 +152,7 @@ def forget_secrets(environ: MutableMapping[str, str]) -> None:
 def _found(
     name: str, environ: Mapping[str, str], flags: Mapping[str, object], fault: Callable[[str], None]
 ) -> tuple[str, str]:
-    """Where the option was given, and what; "" when it was not, or its file cannot be read, which is told."""
+    """The source and the text of an option; "" if it is missing or its file cannot be read, which is reported."""
     if name in flags and flags[name] not in (None, ""):
         return f"--{name.replace('_', '-')}", str(flags[name])
     where = variable(name)
@@ -184,7 +184,7 @@ def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> o
 
 
 def _secret(where: str, text: str) -> str:
-    """A secret that can be one. What is wrong is said without showing it."""
+    """Check a secret. Mistakes are reported without showing it."""
     name = where.removeprefix(PREFIX).removeprefix("--").replace("-", "_").lower()
     if len(text) > MAX_SECRET:
         raise SettingsError(f"{where} is longer than {MAX_SECRET:,} characters")
@@ -208,7 +208,7 @@ def _is_database(text: str) -> bool:
 
 
 def _reached(where: str, address: str) -> str:
-    """Tokens go there: nobody on the way may read them."""
+    """Tokens are sent there, so it must be encrypted."""
     try:
         parts = urlsplit(address)
         fine = bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL) and parts.port != 0
@@ -220,7 +220,7 @@ def _reached(where: str, address: str) -> str:
 
 
 def _together(tried: set[str]) -> list[str]:
-    """What is wrong about several options beside each other."""
+    """Mistakes in the combination of options."""
     one = {"server_url", "api_url"} & tried
     if len(one) != 1:
         return []
@@ -229,7 +229,7 @@ def _together(tried: set[str]) -> list[str]:
 
 
 def _misspelt(environ: Mapping[str, str]) -> list[str]:
-    """Variables that are none, and look like one."""
+    """Unknown variables that look like options."""
     known = [variable(each.name) for each in fields(ServerOptions)]
     known += [f"{variable(name)}_FILE" for name in secret_names()]
     faults = []
@@ -246,22 +246,22 @@ def _what(name: str) -> str:
     return rule.explanation[0].lower() + rule.explanation[1:].rstrip(".") + also
 
 
-# The password of the status page where none is given: made at the first start, and kept in a file of the folder.
+# Without a given password for the status page, one is made at the first start and kept in a file of the folder.
 
 
 BYTES = 24
-"""Of chance in it."""
+"""Random bytes in it."""
 
 REMEDY = "remove it, and another one is made at the next start"
 
 
 def password_file(folder: Path) -> Path:
-    """Where it is kept."""
+    """Return the path of its file."""
     return folder / "status-password"
 
 
 def stored_password(folder: Path) -> str:
-    """The password of an earlier start, "" where there is no file. Raises UserError for a file that holds none."""
+    """Return the password of an earlier start, "" without a file. Raises UserError for a useless file."""
     file = password_file(folder)
     try:
         found = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -279,7 +279,7 @@ def stored_password(folder: Path) -> str:
 
 
 def new_password(folder: Path) -> str:
-    """A new password, kept from now on for nobody but this account. Raises WorldError."""
+    """Make and store a new password, readable only by this account. Raises WorldError."""
     file, password = password_file(folder), secrets.token_urlsafe(BYTES)
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -291,7 +291,7 @@ def new_password(folder: Path) -> str:
             written.flush()
             os.fsync(opened)
     except OSError as error:
-        file.unlink(missing_ok=True)  # the half of one would be refused at every start
+        file.unlink(missing_ok=True)  # half a password would be refused at every start
         raise WorldError(f"{file} cannot be written ({error.strerror}): make room") from None
     return password
 

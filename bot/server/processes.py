@@ -1,4 +1,4 @@
-"""The processes of the server: `serve` receives and keeps workers running, `work` is one of these."""
+"""Runs the processes of the server: `serve` receives and keeps workers running; `work` is one worker."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemap
 from bot.server.writer import GroupCommitWriter
 
 LOOK = 0.1
-"""Seconds between two looks at the children."""
+"""Seconds between two checks of the children."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
-"""Seconds before the next start. What the last one had begun has to go on within a minute, whatever it died of."""
+"""Seconds before a restart. Interrupted work has to continue within a minute, whatever the cause."""
 
 HEALTHY = 30.0
-"""Seconds after which a child counts as one that can run: when it ends, the next one starts after the first pause."""
+"""Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
 Child = subprocess.Popen[bytes]
 Start = Callable[[], Child]
@@ -60,19 +60,19 @@ log = logging.getLogger(__name__)
 
 
 def spawn(options: ServerOptions, module: str = "bot") -> Child:
-    """A worker with the same options. They go through its stdin: a list of processes shows arguments to everybody."""
+    """Start a worker with the same options, sent through its stdin: process lists show arguments to everybody."""
     isolated = ["-I"] if sys.flags.isolated else []
     command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid())]
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin:  # a child that ended at once is seen like any other
+    with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
         child.stdin.write(json.dumps(packed(options)).encode())
     return child
 
 
 @dataclass(slots=True)
 class _WorkerSlot:
-    """One of the processes that there should be."""
+    """The place of one process."""
 
     child: Child | None = None
     began: float = 0.0
@@ -81,7 +81,7 @@ class _WorkerSlot:
 
 
 class Children:
-    """Keeps ``count`` processes running. ``start`` begins one."""
+    """Keeps ``count`` processes running; ``start`` starts one."""
 
     def __init__(self, start: Start, count: int) -> None:
         self._start = start
@@ -91,17 +91,17 @@ class Children:
         self._thread = threading.Thread(target=self._run, name="children", daemon=True)
 
     def begin(self) -> None:
-        """Start them, and watch over them from now on."""
+        """Start them, and watch them from now on."""
         self._thread.start()
 
     @property
     def living(self) -> list[int]:
-        """The process ids of those that run."""
+        """Return the ids of running processes."""
         children = [place.child for place in self._places]
         return [child.pid for child in children if child is not None and child.poll() is None]
 
     def ask_to_end(self) -> None:
-        """Start none any more, and send SIGTERM to those that run. Twice is once."""
+        """Start no more, and send SIGTERM to those that run. May be repeated."""
         if self._stops.is_set():
             return
         self._stops.set()
@@ -113,7 +113,7 @@ class Children:
                 place.child.terminate()
 
     def wait(self, seconds: float) -> bool:
-        """Whether all ended by themselves within so long of being asked to; those that did not are killed."""
+        """Wait until all have ended, and kill the others. Returns whether all ended by themselves."""
         until = self._asked_at + seconds
         in_time = True
         for child in (place.child for place in self._places):
@@ -134,7 +134,7 @@ class Children:
             self._stops.wait(LOOK)
 
     def _tend(self, place: _WorkerSlot, now: float) -> None:
-        """Start a place's process where there is none and the pause is over; note the end of one."""
+        """Start the process of a place if it has none and the pause is over; note the end of one."""
         if place.child is not None and (code := place.child.poll()) is not None:
             lived = now - place.began
             place.pause = FIRST_PAUSE if lived >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
@@ -151,26 +151,26 @@ class Children:
 
 
 HOLD = 8
-"""Tickets that a worker holds for each that it works on: the others wait for a push, or for a slot."""
+"""Queue items that a worker holds for each it works on; the others wait for a push or a slot."""
 
 GENTLE = 10
-"""How much more willingly than the web process a worker lets others have the processor."""
+"""Niceness of workers, so that the web process comes first."""
 
 WRITTEN = 3.0
-"""Seconds that what waits to be stored has, once no request is answered any more."""
+"""Seconds to store waiting deliveries after the last request was answered."""
 
 TELLS = "metrics"
-"""The lock of the web process that tells of all processes."""
+"""The lock of the web process that exports the metrics of all processes."""
 
 LAST = 9.2
-"""Seconds after the signal at which workers that still run are killed."""
+"""Seconds after the signal until running workers are killed."""
 
 
 @contextmanager
 def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Inbox]:
-    """The inbox with its tables ready, for one process under a name of its own.
+    """Open the inbox with its tables ready, for one process with a name of its own.
 
-    ``hurry``: for who waits for an answer. Raises UserError, WorldError.
+    ``hurry``: a caller waits for answers. Raises UserError, WorldError.
     """
     database = _database(options, hurry=hurry)
     try:
@@ -183,7 +183,7 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
-    """Look at everything that can be looked at before; ``listens``: at the port too."""
+    """Run all startup checks; with ``listens`` also that of the port."""
 
     def prepared() -> None:
         database = _database(options)
@@ -201,9 +201,9 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
 
 
 def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptions], Child] = spawn) -> int:
-    """Receive, and keep the workers running, until SIGTERM or SIGINT; returns the exit code.
+    """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
-    ``start`` begins a worker process. Raises UserError, WorldError.
+    ``start`` starts a worker process. Raises UserError, WorldError.
     """
     _begin(options)
     _look_around(options, listens=True)
@@ -224,7 +224,7 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
 
 @contextmanager
 def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
-    """The children run within the block. They are told to end at once when ``stop`` is set, or the block ends."""
+    """Run the children within the block. They are told to end when ``stop`` is set or the block ends."""
 
     def tell() -> None:
         stop.wait()
@@ -243,9 +243,9 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
 
 
 def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) -> NoReturn:
-    """One worker, until SIGTERM, SIGINT or the end of ``parent``; then the process ends, with whatever runs in it.
+    """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
-    Threads of the queue's library would hold up an ordinary end.
+    Threads of the queue's library would delay a normal exit.
     """
     _begin(options)
     os.nice(GENTLE)
@@ -297,9 +297,9 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
 
 
 def _login(options: ServerOptions, inbox: Inbox) -> str:
-    """Ask GitHub who we are, and leave what it says for all processes to see; our login.
+    """Ask GitHub about the App, store the answer for all processes, and return our login.
 
-    While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
+    If GitHub does not answer, it is the last known login, or "". Raises WorldError.
     """
     try:
         with _app(options) as app:
@@ -321,7 +321,7 @@ def _look_around(options: ServerOptions, *, listens: bool) -> None:
 
 
 def _with_password(options: ServerOptions) -> ServerOptions:
-    """With one for the status page, which is in no log either. Raises UserError, WorldError."""
+    """Add a password for the status page, which is also kept out of the log. Raises UserError, WorldError."""
     if options.status_password:
         return options
     found = replace(options, status_password=stored_password(options.data) or new_password(options.data))
@@ -331,13 +331,13 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _begin(options: ServerOptions) -> None:
-    """Once for a process: the log, and no picture of the secrets when it crashes."""
+    """Set up a process: its log, and no core dump, which would contain secrets."""
     write_logs(options.log, options.hidden)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _stopped_by_signals() -> threading.Event:
-    """An event that is set by a thread: what a signal interrupts may hold the event's own lock, even to wait for it."""
+    """An event set by signals, through a thread: the code that a signal interrupts may hold the event's lock."""
     stop, heard = threading.Event(), SimpleQueue[int]()
 
     def hear() -> None:
@@ -346,7 +346,7 @@ def _stopped_by_signals() -> threading.Event:
 
     threading.Thread(target=hear, name="signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: heard.put(number))  # the only queue that may be interrupted by itself
+        signal.signal(number, lambda number, _: heard.put(number))  # the only queue that is safe in a signal handler
     return stop
 
 
@@ -365,6 +365,6 @@ def _app(options: ServerOptions) -> App:
 
 
 def _own_name() -> str:
-    """A name that no other start of a worker has, anywhere."""
+    """A name that is unique among all workers ever started."""
     host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-")[:60] or "host"
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

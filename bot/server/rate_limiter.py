@@ -1,4 +1,4 @@
-"""Limits: pushes to a repository in a minute; connections, memory and wrong passwords of each peer."""
+"""Limits the pushes to a repository per minute, and the connections, memory and wrong passwords of each peer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Wait = Callable[[threading.Event, float], bool]
 
 
 class RateLimiter:
-    """At most ``per_minute`` pushes within any minute. ``wait`` waits so many seconds for an event to be set."""
+    """Allows ``per_minute`` pushes within any minute. ``wait`` waits some seconds for an event to be set."""
 
     def __init__(self, per_minute: int, clock: Callable[[], Instant], wait: Wait = threading.Event.wait) -> None:
         self.per_minute = per_minute
@@ -28,27 +28,27 @@ class RateLimiter:
         self.wait = wait
 
     def ready(self, pushes: Sequence[Instant], stop: threading.Event) -> bool:
-        """Wait until the last push is long enough ago for a run to be worth it; False when told to stop meanwhile."""
+        """Wait until the last push is long enough ago to start a run; False if stopped meanwhile."""
         last = max(pushes, default=0)
         return not stop.is_set() and self._until(last + MINUTE // self.per_minute, stop)
 
     def room(self, pushes: Sequence[Instant], stop: threading.Event) -> None:
-        """Wait until one more push is within the bounds. Raises Stopping."""
+        """Wait until one more push is allowed. Raises Stopping."""
         full = sorted(pushes)[-self.per_minute :]
         if len(full) == self.per_minute and not self._until(full[0] + MINUTE, stop):
             raise Stopping("the server stopped: the next one goes on")
 
     def store(self, store: Store, pushes: Iterable[Instant], stop: threading.Event) -> PacedStore:
-        """``store``, whose writes keep to this; ``pushes`` are earlier ones to the same branch."""
+        """Return ``store`` with limited writes; ``pushes`` are earlier ones to the same branch."""
         return PacedStore(store, self, pushes, stop)
 
     def _until(self, then: Instant, stop: threading.Event) -> bool:
-        left = min(then - self.clock(), MINUTE)  # a push from the future is one by a clock that was put back
+        left = min(then - self.clock(), MINUTE)  # a push in the future: the clock was set back
         return left <= 0 or not self.wait(stop, left / 1000)
 
 
 class PacedStore:
-    """A store whose writes wait until they may be pushed. ``pushes`` are the times of its own."""
+    """A store whose writes wait for the limit. ``pushes`` are the times of its own."""
 
     def __init__(self, store: Store, pace: RateLimiter, earlier: Iterable[Instant], stop: threading.Event) -> None:
         self.pushes: list[Instant] = []
@@ -59,7 +59,7 @@ class PacedStore:
         return self._store.open(want)
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        """As `Store.write`, after a wait where there were enough of late. Raises Stopping."""
+        """See `Store.write`. Waits for the limit first. Raises Stopping."""
         self._pace.room((*self._earlier, *self.pushes), self._stop)
         written = self._store.write(base, edits, message, squash=squash)
         if written is not base:
@@ -71,33 +71,33 @@ class PacedStore:
 
 
 CUSTOMER = 64
-"""Bits of an IPv6 address that are one customer's, who may use any address behind them."""
+"""Prefix length of one customer's IPv6 network."""
 
 NAMELESS = "local"
-"""The peer of a connection without an address, as over a socket of the machine itself."""
+"""The peer of a connection without an address, such as a Unix socket."""
 
 FREE = 5
-"""Wrong passwords in a row for which a peer need not wait."""
+"""Wrong passwords in a row without a wait."""
 
 LONGEST = 300.0
-"""Seconds that a peer waits at most; the first wait is one second, and each further one twice as long."""
+"""Longest wait in seconds; the first is one second, and each further one doubles."""
 
 FORGIVEN = 3_600.0
-"""Seconds after its last wrong password in which a peer is forgotten."""
+"""Seconds after its last wrong password until a peer is forgotten."""
 
 TOGETHER, AGAIN = 50, 10.0
-"""Wrong passwords of all peers together that are looked at; one more after so many seconds each."""
+"""Wrong passwords allowed to all peers together, and the seconds until one more is."""
 
 MOST = 1_000
-"""Peers that are remembered: as many that were wrong, and as many that were right."""
+"""Peers that are remembered, with wrong and with right passwords each."""
 
 _T = TypeVar("_T")
 
 
 def peer_of(client: tuple[str, int] | None) -> str:
-    """Who is at the other end: an IPv4 address, or the first 64 bits of an IPv6 one.
+    """Return the other end of a connection: an IPv4 address, or the first 64 bits of an IPv6 one.
 
-    Behind a proxy that is the proxy, for everybody: what a header says about others is not believed.
+    Behind a proxy it is the proxy for everybody: headers about the origin are not trusted.
     """
     try:
         address = ip_address(client[0].partition("%")[0]) if client else None
@@ -109,13 +109,13 @@ def peer_of(client: tuple[str, int] | None) -> str:
 
 
 def is_near(peer: str) -> bool:
-    """Whether that is this machine."""
+    """Whether the peer is this machine."""
     return peer == NAMELESS or ip_address(peer).is_loopback
 
 
 @dataclass(slots=True, eq=False)
 class PeerShare:
-    """What one holder has. ``give_way`` has it end and returns True, or False where it cannot be ended now."""
+    """The share of one holder. ``give_way`` ends the holder and returns True, or False if that is impossible now."""
 
     peer: str
     give_way: Callable[[], bool]
@@ -124,10 +124,10 @@ class PeerShare:
 
 
 class PeerShares:
-    """Up to ``size`` of something, of which a peer has ``most`` at once. Used by one event loop alone.
+    """Divides ``size`` units among peers, of which each may have ``most``. For one event loop.
 
-    Where there is no room, whoever has waited longest gives way: of the peer itself once it has its ``most``, else of
-    the peer that has more than any other. So slow ones do not keep quick ones out, whether they come from one address,
+    Without room, the holder that has waited longest gives way: one of the same peer if that has its ``most``, else one
+    of the peer with the largest share. So slow senders do not keep quick ones out, whether they come from one address,
     from hundreds, or through one proxy.
     """
 
@@ -140,13 +140,13 @@ class PeerShares:
         self._counted = itertools.count()
 
     def open(self, peer: str, give_way: Callable[[], bool]) -> PeerShare:
-        """A share that holds nothing yet."""
+        """Return an empty share."""
         share = PeerShare(peer, give_way, next(self._counted))
         self._open.add(share)
         return share
 
     def take(self, share: PeerShare, much: int) -> bool:
-        """Whether the share may hold so much more; what it held is free again where not."""
+        """Add to a share. Returns False, and closes the share, if there is no room."""
         while share in self._open and not self._fits(share.peer, much):
             if not self._make_room(share.peer, much):
                 self.close(share)
@@ -157,11 +157,11 @@ class PeerShares:
         return True
 
     def renew(self, share: PeerShare) -> None:
-        """The share waits from now on."""
+        """Restart the waiting time of a share."""
         share.since = next(self._counted)
 
     def close(self, share: PeerShare) -> None:
-        """What the share held is free again. Twice is nothing."""
+        """Free a share. May be repeated."""
         if share in self._open:
             self._open.remove(share)
             self._count(share.peer, -share.held)
@@ -176,7 +176,7 @@ class PeerShares:
         return self._of_peer.get(peer, 0) + much <= self._most and self._total + much <= self._size
 
     def _make_room(self, peer: str, much: int) -> bool:
-        """Whether somebody gave way."""
+        """Make one holder give way, if possible."""
         is_own = self._of_peer.get(peer, 0) + much > self._most
         holders = [share for share in self._open if share.held and (share.peer == peer or not is_own)]
         for share in sorted(holders, key=lambda each: (-self._of_peer[each.peer], each.since)):
@@ -188,7 +188,7 @@ class PeerShares:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What became of a password. ``wait`` is how many seconds it was not looked at for; 0 where it was."""
+    """The result for a password. ``wait`` is the remaining wait in seconds if it was not checked, else 0."""
 
     is_right: bool
     wait: int = 0
@@ -202,10 +202,10 @@ class _WrongPasswords:
 
 
 class PasswordLimiter:
-    """Looks at passwords, within bounds. Safe to use by several threads; ``clock`` is in seconds.
+    """Checks passwords at a limited rate. Safe for several threads; ``clock`` is in seconds.
 
-    Nobody can lock others out. A peer waits for its own wrong passwords, and what it tries meanwhile makes the wait no
-    longer. The limit on all peers together leaves out whoever was right before, and whoever is ``near``: on this
+    Nobody can lock others out. A peer waits after its own wrong passwords, and attempts meanwhile do not prolong the
+    wait. The limit on all peers together does not apply to peers that were right before, or are ``near``: on this
     machine and not behind a proxy.
     """
 
@@ -218,7 +218,7 @@ class PasswordLimiter:
         self._at = clock()
 
     def tried(self, peer: str, knows: Callable[[], bool], *, near: bool = False) -> Attempt:
-        """``knows`` tells whether the password is right; it is asked only where this peer may try now."""
+        """Check a password with ``knows``, which is called only if this peer may try now."""
         with self._lock:
             now = self._clock()
             self._refill(now)
@@ -252,7 +252,7 @@ class PasswordLimiter:
 
 
 def _remember(known: OrderedDict[str, _T], peer: str, what: _T) -> None:
-    """The newest last, and no more than `MOST`."""
+    """Keep the newest last, and at most `MOST`."""
     known[peer] = what
     known.move_to_end(peer)
     if len(known) > MOST:

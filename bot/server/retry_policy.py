@@ -1,4 +1,4 @@
-"""What an error means for the delivery that met it: it is over, tried again at some time, or put aside."""
+"""Decides what an error means for a delivery: done, tried again later, or put aside."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bot.memory.manifest import ForeignFormat
 from bot.server.model import MINUTE, Delivery, Instant, Result, Stopping
 
 FIRST = 15_000
-"""Milliseconds before the second try; each further one comes after twice as long."""
+"""Milliseconds before the second try; the pause doubles each time."""
 
 BUG_TRIES = 3
 SILENT = (Gone, Archived, CannotComment, Invalid, UserError)
-"""Nobody can do anything about it here, so that silence is right. A `UserError` is one of the repository's settings."""
+"""Errors without a remedy here, so silence is right. A `UserError` is about the repository's settings."""
 
 FOR_THE_OWNER = (NotPermitted, RemoteRefused, ForeignFormat)
-"""No further try mends it, somebody does; then `precedent jobs retry` goes on."""
+"""Errors that a person has to fix; then `precedent jobs retry` continues."""
 
 
 class Bug(PrecedentError):
-    """An error that nobody expected; the message is its line for a report."""
+    """An unexpected error; its message is the line for a report."""
 
 
 class RepositoryMoved(WorldError):
@@ -37,9 +37,9 @@ class RepositoryMoved(WorldError):
 
 
 def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, chance: float = 1.0) -> Result:
-    """What becomes of the delivery; ``most`` is how many tries it has.
+    """Return what becomes of the delivery, which has at most ``most`` tries.
 
-    ``chance``, a number about 1 that differs from one try to the next, keeps those apart that failed together.
+    ``chance`` is a random factor near 1, so that deliveries that failed together are not retried together.
     """
     seq, why = delivery.seq, str(error)
     if isinstance(error, NotInstalled):
@@ -53,16 +53,16 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     tries = delivery.attempts + 1
     if isinstance(error, FOR_THE_OWNER) or tries >= (min(most, BUG_TRIES) if isinstance(error, Bug) else most):
         return Result(seq, "dead", why)
-    is_first = tries == 1 and isinstance(error, (Unauthorised, AuthFailed))  # there is a new token to be tried at once
+    is_first = tries == 1 and isinstance(error, (Unauthorised, AuthFailed))  # retry at once with a new token
     pause = 0 if is_first else round(FIRST * 2 ** (tries - 1) * chance)
     return Result(seq, "waiting", why, now + pause)
 
 
 def _can_pass(error: PrecedentError) -> bool:
-    """A 404 is also what GitHub says for a moment where something is new or moves; without issues it is for good."""
+    """A 404 may be temporary while something is created or moved, but not if issues are disabled."""
     return isinstance(error, Gone) and not error.certain and not isinstance(error, IssuesOff)
 
 
 def limit_over(error: RateLimited, now: Instant) -> Instant:
-    """When GitHub may be asked again: in a minute at the earliest."""
+    """Return the end of a limit: in a minute at the earliest."""
     return max(now + MINUTE, round(error.until.timestamp() * 1000) if error.until else 0)

@@ -1,4 +1,4 @@
-"""What a run reports: notes, faults, the time of each stage, and what was said on an issue."""
+"""Collects the report of a run: notes, faults, the time of each stage, and the comments."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.pipeline.setup import ApiUsage, RepositorySite
 MOST_NOTES = 20
 MOST_CHARACTERS = 300
 KINDS = ("same text", "same error", "same file", "both name", "both speak of")
-"""How reasons begin, see `bot.recall.similar`; what follows are words of issues."""
+"""The starts of reasons, see `bot.recall.similar`; words of issues follow."""
 
 
 @dataclass(slots=True)
 class RunLog:
     """The `RunListener` of one run. ``clock`` is in seconds.
 
-    ``met`` are faults that the run went on after, ``failed`` what the repository has to mend.
+    ``met`` are faults after which the run continued; ``failed`` is what the repository has to fix.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class RunLog:
             self.notes.append(line)
 
     def show(self, line: str) -> None:
-        """Nobody watches."""
+        """Show nothing."""
 
     def report_fault(self, error: PrecedentError) -> None:
         self.met.append(error)
@@ -55,7 +55,7 @@ class RunLog:
         self.used = used
 
     def watch(self, stage: str) -> None:
-        """A stage begins, and the one before it is over; "" for none."""
+        """End the current stage and start another; "" for none."""
         now = self.clock()
         if self._stage:
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
@@ -63,12 +63,12 @@ class RunLog:
 
 
 def about(results: Iterable[CommentResult], number: int) -> CommentResult | None:
-    """What was said on an issue: a comment or a reply before silence."""
+    """Return the result for an issue: a comment or a reply rather than silence."""
     return min((each for each in results if each.id == number), key=lambda each: not each.spoke, default=None)
 
 
 def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
-    """What memory has of an earlier answer, which a run gave, or was about to give and did not live to report."""
+    """Return an earlier answer from memory, whose run may have died before it could report it."""
     said = memory.state.answers([number]).get(number)
     if said and said.state == "pending" and said.trying_since:
         return CommentResult(number, "", "silent", BUSY, is_owed=True)
@@ -82,16 +82,16 @@ def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult
 
 
 def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
-    """The issues most like it, shown or not, each with its similarity in 0..1 and the kinds of reasons."""
+    """Return the most similar issues, shown or not, with similarity in 0..1 and the kinds of reasons."""
     return tuple((m.id, m.similarity, _kinds(m.why)) for m in spoken.nearest if isinstance(m.id, int))
 
 
 def _kinds(why: Iterable[str]) -> str:
-    """Which kinds of reasons: no word of an issue goes into the inbox."""
+    """The kinds of reasons: words of issues are not stored in the inbox."""
     return ", ".join(kind for kind in KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
 
 
 def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
-    """The issues that were shown, each with its similarity in 0..1."""
+    """Return the issues that were shown, with similarity in 0..1."""
     shown = (*spoken.context.seen_before, *spoken.context.open_now)
     return tuple((match.id, match.similarity) for match in shown if isinstance(match.id, int))

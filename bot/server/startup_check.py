@@ -1,4 +1,4 @@
-"""What can be known before the server runs: all that is missing, at once, each with what would mend it."""
+"""Checks the configuration before the server runs, and reports all problems at once with their remedies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bot.server.health import SKEW, SPARE
 from bot.server.options import Misconfigured, ServerOptions, stored_password
 
 SPACE = 1_000_000_000
-"""Bytes that should be free at the start. One that runs goes on as far as `SPARE`, so one that restarts may too."""
+"""Bytes that should be free at the start. A running server goes on down to `SPARE`, so a restart may too."""
 
 REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
-"""File systems on which neither SQLite nor file locks can be trusted. https://sqlite.org/faq.html#q5"""
+"""File systems on which SQLite and file locks are not reliable. https://sqlite.org/faq.html#q5"""
 
 RANKS = ("none", "read", "write", "admin")
 
@@ -32,7 +32,7 @@ Level = Literal["ok", "warning", "wrong", "away"]
 
 @dataclass(frozen=True, slots=True)
 class StartupProblem:
-    """One thing that was looked at. "wrong" is the operator's to mend, "away" the world's; both end the start."""
+    """The result of one check. "wrong" needs the operator, "away" may pass; both prevent the start."""
 
     name: str
     level: Level
@@ -41,10 +41,10 @@ class StartupProblem:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What only others can tell.
+    """The checks that need the outside world.
 
-    ``prepare`` makes the tables ready. ``about`` asks GitHub who we are, ``ahead`` how many seconds its clock is ahead
-    of ours, where it does not say who; 0 where that is not told. ``bind`` tries the port.
+    ``prepare`` prepares the tables. ``about`` asks GitHub about the App; ``ahead`` asks how many seconds its clock is
+    ahead of ours, 0 if unknown. ``bind`` tries the port.
     """
 
     prepare: Callable[[], object]
@@ -54,7 +54,7 @@ class Outside:
 
 
 def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
-    """All findings. Each part is looked at, whatever the ones before it came to."""
+    """Run all checks, whatever the earlier ones found."""
     found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
     if outside.bind is not None:
         found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
@@ -62,7 +62,7 @@ def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
 
 
 def refuse(findings: list[StartupProblem]) -> None:
-    """Raise what keeps the server from running: Misconfigured with all faults, or WorldError for what is outside."""
+    """Raise if the server cannot run: Misconfigured with all faults, or WorldError if they may pass."""
     faults = [f"{each.name}: {each.line}" for each in findings if each.level in ("wrong", "away")]
     if any(each.level == "wrong" for each in findings):
         raise Misconfigured(faults)
@@ -81,7 +81,7 @@ def _asked(name: str, ask: Callable[[], object], well: str) -> StartupProblem:
 
 
 def _passes(error: UserError) -> bool:
-    """Whether it may be over at the next start: a port is in use until the server before this one has ended."""
+    """Whether the error may pass: a port is in use until the previous server has ended."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
 
 
@@ -93,7 +93,7 @@ def _git() -> StartupProblem:
 
 
 def _data(options: ServerOptions) -> Iterator[StartupProblem]:
-    """The folder: there, ours, on a disk of this machine, with room, and fit for SQLite where that is used."""
+    """Check the folder: writable, on a local disk, with free space, and fit for SQLite if that is used."""
     folder = options.data
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def _data(options: ServerOptions) -> Iterator[StartupProblem]:
 
 
 def filesystem(folder: Path, mounts: Path) -> str:
-    """The kind of file system that a folder is on, "" when that is not told.
+    """Return the file system of a folder, "" if unknown.
 
     ``mounts`` is as described in https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html.
     """
@@ -137,7 +137,7 @@ def filesystem(folder: Path, mounts: Path) -> str:
 
 
 def _can_log_ahead(folder: Path) -> bool:
-    """Whether SQLite can keep its write-ahead log there."""
+    """Whether SQLite can use its write-ahead log there."""
     probe = folder / f".probe-{os.getpid()}.sqlite"
     try:
         connection = sqlite3.connect(probe)
@@ -155,9 +155,9 @@ def _can_log_ahead(folder: Path) -> bool:
 
 
 def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
-    """Who we are. GitHub out of reach is no reason not to receive: what comes in is kept until it is back.
+    """Check the App. If GitHub is out of reach, the server still starts and stores deliveries until it is back.
 
-    With a clock that is off GitHub does not know the right key either. It may be set by the next start.
+    If the clock is off, GitHub rejects even the right key; the clock may be correct at the next start.
     """
     try:
         info = outside.about()
@@ -203,7 +203,7 @@ def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
 
 
 def _page(options: ServerOptions) -> Iterator[StartupProblem]:
-    """The password of an earlier start, where none is given. None is made yet."""
+    """Check the stored password, if none is given. None is made yet."""
     try:
         if not options.status_password:
             stored_password(options.data)

@@ -1,4 +1,4 @@
-"""The status page and the page of one delivery: the inbox in words and figures, and no text of an issue."""
+"""Builds the status page and the page of one delivery, without any text of issues."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from bot.server.model import (
 )
 
 PAGE = 25
-"""Deliveries that are shown at once."""
+"""Deliveries per page."""
 
 REPOSITORIES = 100
-"""Most that are listed: those with the latest runs."""
+"""Most repositories listed: those with the latest runs."""
 
 REASONS = 5
-"""Most reasons for silence that are named."""
+"""Most reasons for silence shown."""
 
 SEEN = 0.015
-"""The smallest part of a bar that is still seen; whatever is not nought gets that."""
+"""The smallest visible part of a bar, given to every value above zero."""
 
 ANSWERS = "precedent_answers_total"
 
@@ -46,7 +46,7 @@ Values = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries to show: of one state, of one repository, older than the one with this number."""
+    """Selects deliveries by state and repository, older than the one with this number."""
 
     state: State | None = None
     lane: RepositoryKey | None = None
@@ -55,19 +55,19 @@ class DeliveryFilter:
 
 @cache
 def style() -> str:
-    """The style sheet of both pages."""
+    """Return the style sheet of both pages."""
     return render_page("status.css", {})
 
 
 @cache
 def policy() -> str:
-    """What a browser may load for these pages: nothing, and no style but theirs."""
+    """Return the content security policy: nothing may be loaded, except the style of the page."""
     digest = b64encode(hashlib.sha256(style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
-    """The page of everything. Raises WorldError when the database is away."""
+    """Return the status page. Raises WorldError without the database."""
     wanted = wanted or DeliveryFilter()
     rows = inbox.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
@@ -92,9 +92,9 @@ def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: Del
 
 
 def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
-    """The page of one delivery and the run that had it last; None for one that is not known, or not any more.
+    """Return the page of one delivery and its last run; None for an unknown or deleted one.
 
-    ``name``: what its repository is called, where the delivery does not say.
+    ``name`` is the name of the repository if the delivery has none.
     """
     if found is None:
         return render_page("delivery.html.j2", {"entry": None} | _frame(now))
@@ -153,12 +153,12 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
 
 
 def _many(count: int) -> str:
-    """A count of deliveries, which ends where it would take too long."""
+    """A number of deliveries, counted only up to a limit."""
     return f"{count:,}+" if count >= COUNTED else f"{count:,}"
 
 
 def _said(tallies: Tallies) -> Values:
-    """What was done about everything so far, and the reasons that were given most for silence."""
+    """All actions so far, and the most frequent reasons for silence."""
     kinds, reasons = {"spoke": 0, "silent": 0, "failed": 0}, dict[str, int]()
     for (name, labels), much in tallies.items():
         if name == ANSWERS and len(labels) == 2:
@@ -171,7 +171,7 @@ def _said(tallies: Tallies) -> Values:
 
 
 def _shares(kinds: Mapping[str, int]) -> list[Values]:
-    """Parts of a bar that is 100 wide."""
+    """Parts of a bar of width 100."""
     names = {"spoke": "It spoke", "silent": "It kept silent", "failed": "It gave up"}
     total = sum(kinds.values()) or 1
     parts = {kind: max(count / total, SEEN) if count else 0 for kind, count in kinds.items()}
@@ -185,7 +185,7 @@ def _shares(kinds: Mapping[str, int]) -> list[Values]:
 
 
 def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values]:
-    """Links to the deliveries of one state each; counts are those of all repositories, and left out for one."""
+    """Links to the deliveries of each state; counts are of all repositories, and left out for a single one."""
     every: list[State | None] = [None, *STATES]
     return [
         {
@@ -199,7 +199,7 @@ def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values
 
 
 def _shown(wanted: DeliveryFilter, lanes: Sequence[RepositoryRow]) -> Values | None:
-    """The one repository that is looked at."""
+    """The selected repository."""
     if wanted.lane is None:
         return None
     name = next((row.name for row in lanes if row.lane == wanted.lane), "")
@@ -257,7 +257,7 @@ def _repository(row: RepositoryRow, now: Instant) -> Values:
 
 
 def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]:
-    """What happened to it, one after another."""
+    """The history of the delivery."""
     steps: list[Values] = [{"at": moment(delivery.received_at), "name": "Received and stored", "about": ""}]
     if delivery.attempts:
         tries = counted(delivery.attempts, "try", "tries")
@@ -280,7 +280,7 @@ def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]
 
 
 def _stages(run: RunRow | None) -> list[Values]:
-    """How long the parts of the run took, with a bar that is 100 wide for the longest."""
+    """The duration of each stage of the run, with a bar of width 100 for the longest."""
     longest = max((seconds for _, seconds in run.stages), default=0) if run else 0
     return [
         {"name": name, "took": lasted(seconds), "width": round(100 * seconds / longest, 1) if longest else 0}
@@ -316,7 +316,7 @@ SAID = {
     "silent": ("silent", "Silent"),
     "failed": ("failed", "Failed"),
 }
-"""What a run said → how that looks, and its name."""
+"""The outcome of a run → its style and name."""
 
 STATES: Mapping[State, tuple[str, str]] = {
     "waiting": ("waiting", "Waiting"),
@@ -340,7 +340,7 @@ EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A word for what became of a delivery, and its kind: spoke, silent, waiting or failed."""
+    """A word for the outcome of a delivery, and its kind: spoke, silent, waiting or failed."""
 
     kind: str
     name: str
@@ -348,7 +348,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time for people and, as ``iso``, for machines. ``ago`` is seen from a certain now."""
+    """A time for people and, as ``iso``, for machines. ``ago`` is relative to now."""
 
     iso: str
     text: str
@@ -356,7 +356,7 @@ class Moment:
 
 
 def badge(delivery: Delivery) -> Badge:
-    """What became of it."""
+    """The outcome of the delivery."""
     if delivery.state == "done" and delivery.said in SAID:
         return Badge(*SAID[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
@@ -377,7 +377,7 @@ def moment(at: Instant, now: Instant | None = None) -> Moment:
 
 
 def lasted(seconds: float) -> str:
-    """A span of time, as short as it can be said."""
+    """A short text for a duration."""
     if seconds < 0.001:
         return "0 s"
     if seconds < 1:

@@ -1,4 +1,4 @@
-"""The web side: the socket, deliveries in; health, metrics and the status page out."""
+"""The web server: receives deliveries, and shows health, metrics and the status page."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_b
 from bot.server.writer import GroupCommitWriter
 
 HEADERS = 10.0
-"""Seconds within which a request has to arrive, headers and all, on a new connection as on one that is kept."""
+"""Seconds within which the headers of a request must arrive, on new and on kept connections."""
 
 DRAIN = 3
-"""Seconds that requests have to end in, once the server stops."""
+"""Seconds for requests to end after the server was told to stop."""
 
 AT_ONCE = 500
-"""Connections, half of which one peer may have. For one more, one that waits for its sender is closed; where none does,
-it is answered with 503."""
+"""Most connections; one peer may have half of them. For one more, a connection that waits for its sender is closed; if
+there is none, the new one is answered with 503."""
 
 WATCH = 0.2
-"""Seconds between two looks whether to stop."""
+"""Seconds between two checks whether to stop."""
 
 
 class Patient(H11Protocol):
-    """A connection that is closed when a request takes longer than ``HEADERS`` to arrive, however slowly it drips."""
+    """A connection that closes when a request takes longer than ``HEADERS`` to arrive, even byte by byte."""
 
     patience = HEADERS
     places: PeerShares
-    """Of all connections of a server."""
+    """Shared by all connections of a server."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -80,7 +80,7 @@ class Patient(H11Protocol):
             self.transport.close()
 
     def _give_way(self) -> bool:
-        """Close it where all that it does is wait for the rest of a request."""
+        """Close it if it only waits for the rest of a request."""
         waits = self._is_idle() or self.cycle.more_body
         if waits:
             self.transport.close()
@@ -93,12 +93,12 @@ class Patient(H11Protocol):
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Signals are not its own: whoever runs it decides when it stops."""
+        """A server that leaves signals to its caller."""
         yield
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket of our own there. Raises UserError."""
+    """Return a listening socket. Raises UserError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,9 +111,9 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], patience: float = HEADERS) -> None:
-    """Answer requests until ``stopping``, which is asked five times a second; returns once those under way have ended.
+    """Answer requests until ``stopping``, which is called five times a second, and wait for those in progress.
 
-    ``patience``: how many seconds a request's headers may take. Raises UserError where it cannot listen there.
+    ``patience`` is the time in seconds for a request's headers. Raises UserError if it cannot listen there.
     """
     door = bound(host, port)
     config = uvicorn.Config(
@@ -126,7 +126,7 @@ def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], pat
         log_level="error",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=AT_ONCE + 1,  # one above that nobody gave way to
+        limit_concurrency=AT_ONCE + 1,  # one too many, for which no other gave way
         backlog=2048,
         timeout_graceful_shutdown=DRAIN,
         h11_max_incomplete_event_size=16_384,
@@ -143,13 +143,13 @@ async def _served(server: uvicorn.Server, door: socket.socket, stopping: Callabl
 
 
 LATER = "60"
-"""Seconds after which whoever was refused for lack of room may come again. GitHub does not; our resync does."""
+"""Value of Retry-After, in seconds. GitHub does not retry, but our resync does."""
 
 CLOSING = frozenset({408, 411, 413, 503})
-"""Answers after which the connection is closed, as what follows on it may be the rest of a body."""
+"""Answers after which the connection is closed, since the rest of a body may follow."""
 
 STORING = ("queue", "disk")
-"""Checks of what is needed to store a delivery."""
+"""Checks that must pass to store deliveries."""
 
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 PRIVATE = {
@@ -160,16 +160,16 @@ PRIVATE = {
 }
 
 FORWARDED = ("x-forwarded-for", "forwarded", "via")
-"""What a proxy adds. For whom it asks is not believed, only that it asks for somebody."""
+"""Headers that a proxy adds. They show that it forwards, but their content is not trusted."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WebDoor:
-    """What the web side is made of. ``clock`` gives milliseconds since 1970.
+    """The parts of the web server. ``clock`` gives milliseconds since 1970.
 
-    ``leads``: whether this is the one web process of those with this database that tells of all of them.
+    ``leads``: whether this is the one web process per database that exports the metrics of all.
     """
 
     rules: WebhookRules
@@ -182,7 +182,7 @@ class WebDoor:
 
 
 def create_app(door: WebDoor) -> Starlette:
-    """The application, for an ASGI server."""
+    """Return the ASGI application."""
     shown = StatusRoutes(door)
     routes = [
         Route("/webhook", endpoint=Webhook(door)),
@@ -199,7 +199,7 @@ def create_app(door: WebDoor) -> Starlette:
 
 
 class Webhook:
-    """`POST /webhook`: checked, stored, then 202. An application of its own, so that nothing else reads the body."""
+    """`POST /webhook`: check, store, then answer 202. A separate application, so that nothing else reads the body."""
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
@@ -216,7 +216,7 @@ class Webhook:
         self._door.answered.observe(time.perf_counter() - began)
 
     async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
-        """The status, and in a few words what became of it."""
+        """The status, and the outcome in a few words."""
         if isinstance(heard, Refused):
             return heard.status, heard.why
         if isinstance(heard, Dropped):
@@ -243,7 +243,7 @@ class Webhook:
             return await asyncio.to_thread(receive, *whole) if length > SMALL else receive(*whole)
 
     def _count(self, headers: Mapping[bytes, bytes], status: int, said: str) -> None:
-        """What is not known to be GitHub's is counted under no name of its choosing."""
+        """The label of a request; unsigned requests cannot choose it."""
         named = headers.get(b"x-github-event", b"").decode("latin-1")
         event = named if named in EVENTS else "other"
         result = said.partition(":")[0] if status == 202 else f"refused {status}"
@@ -251,7 +251,7 @@ class Webhook:
 
 
 class StatusRoutes:
-    """What people and monitors look at."""
+    """The pages for people and monitors."""
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
@@ -259,16 +259,16 @@ class StatusRoutes:
         self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
-        """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
+        """Report whether deliveries can be stored. Everything else can wait."""
         found = [check for check in self._checks.now() if check.name in STORING]
         return _told("ready", {check.name: check.stores for check in found})
 
     def state(self, _: Request) -> Response:
-        """How the whole system is. Open to all, so it says no more than what is well."""
+        """Report the state of the whole system. It is public, so it only says which parts are fine."""
         return _told("well", {check.name: check.ok for check in self._checks.now()})
 
     def metrics(self, request: Request) -> Response:
-        """Prometheus text."""
+        """Return the metrics for Prometheus."""
         if refusal := self._refusal(request):
             return refusal
         door = self._door
@@ -276,14 +276,14 @@ class StatusRoutes:
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
-        """The page of everything."""
+        """Return the status page."""
         if refusal := self._refusal(request):
             return refusal
         page = status_page(self._door.inbox, self._checks.now(), self._door.clock(), _wanted(request.query_params))
         return _page(page)
 
     def delivery(self, request: Request) -> Response:
-        """The page of one delivery."""
+        """Return the page of one delivery."""
         if refusal := self._refusal(request):
             return refusal
         inbox = self._door.inbox
@@ -292,7 +292,7 @@ class StatusRoutes:
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def _refusal(self, request: Request) -> Response | None:
-        """None for who may see names of repositories: with the password, wherever they come from."""
+        """Why names of repositories must not be shown; None with the right password."""
         options, given = self._door.options, request.headers.get("authorization", "")
         if not given:
             return _locked(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
@@ -311,9 +311,9 @@ class StatusRoutes:
 
 
 def knows(authorization: str, user: str, password: str) -> bool:
-    """Whether these are the credentials of basic authentication, in the same time for any that are not.
+    """Whether these are the credentials of basic authentication; takes the same time for all wrong ones.
 
-    Nobody knows a password that is none.
+    An empty password is never right.
     """
     scheme, _, coded = authorization.partition(" ")
     try:
@@ -337,7 +337,7 @@ def _page(html: str, status: int = 200) -> Response:
 
 
 def _wanted(query: Mapping[str, str]) -> DeliveryFilter:
-    """What the address asks for; what it cannot mean is left out."""
+    """The filter in the address; invalid parts are ignored."""
     state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
     try:
         lane = RepositoryKey.of(query.get("repository", "")[:35])
@@ -360,7 +360,7 @@ async def _away(_: Request, error: Exception) -> Response:
 
 
 def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
-    """What the log says beside it."""
+    """The fields for the log."""
     if not isinstance(heard, Arrival):
         return {}
     event = heard.event

@@ -1,7 +1,7 @@
-"""The bytes and headers of a request become an arrival, or the reason why not; its body is read within bounds.
+"""Turns a request into an arrival, or the reason why not; reads its body within bounds.
 
-Checks stand in one order, and what can be told without the body is told before it is read: method 405, type 415, size
-411 and 413, event 400, signature 403. Nothing is parsed before the signature is found good.
+The checks have a fixed order, and those that need no body come before it is read: method 405, type 415, size 411 and
+413, event 400, signature 403. Nothing is parsed before the signature was verified.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from bot.server.model import Arrival, Dropped, Instant, Refused, RepositoryKey
 from bot.server.rate_limiter import PeerShares
 
 SECONDS = 10.0
-"""How long a body may take; GitHub gives up a delivery after ten seconds."""
+"""Seconds for a body; GitHub gives up a delivery after ten seconds."""
 
 SMALL = 1_000_000
-"""Bytes. Larger bodies are read and looked through in a thread, and have room of their own."""
+"""Bytes. Larger bodies are parsed in a thread and have a budget of their own."""
 
 SMALL_ROOM, LARGE_ROOM = 64_000_000, 100_000_000
-"""Bytes of all small bodies, and of all large ones, that are in memory at once; half of that is for one peer."""
+"""Bytes of all small, and of all large bodies in memory at once; one peer may use half of that."""
 
 PART = 100
-"""Bytes that a part of a body takes at least, however little came with it."""
+"""Least number of bytes that a part of a body counts as."""
 
 CROWDED = "too many deliveries come at once"
 
@@ -48,7 +48,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class BodyBudget:
-    """How many bytes of bodies may be in memory at once. Used by one event loop alone."""
+    """Limits the bytes of bodies in memory. For one event loop."""
 
     def __init__(self, small: int = SMALL_ROOM, large: int = LARGE_ROOM) -> None:
         self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
@@ -57,9 +57,9 @@ class BodyBudget:
     async def body(
         self, length: int, peer: str, receive: Receive, seconds: float = SECONDS
     ) -> AsyncIterator[bytes | Refused]:
-        """The body, ``length`` bytes by its own word, or why it cannot be had; its room is kept for the block.
+        """Read a body of the declared ``length``, or return why not. Its budget is held within the block.
 
-        It takes as much room as has arrived. One that is not whole gives way where others need the room.
+        Only received bytes count. An incomplete body gives way if others need the budget.
         """
         shares = self._large if length > SMALL else self._small
         reading = _ArrivingBody(length, receive, seconds)
@@ -71,7 +71,7 @@ class BodyBudget:
 
 
 class _ArrivingBody:
-    """One body on its way."""
+    """A body that is being received."""
 
     def __init__(self, length: int, receive: Receive, seconds: float) -> None:
         self._length = length
@@ -81,7 +81,7 @@ class _ArrivingBody:
         self._gave_way = False
 
     def give_way(self) -> bool:
-        """End it now, unless it is whole."""
+        """End it now, unless it is complete."""
         if self._limit is None:
             return False
         self._limit.reschedule(asyncio.get_running_loop().time())
@@ -89,7 +89,7 @@ class _ArrivingBody:
         return True
 
     async def whole(self, take: Callable[[int], bool]) -> bytes | Refused:
-        """The body; ``take`` says whether there is room for so many bytes more."""
+        """Read the body; ``take`` says whether there is room for so many more bytes."""
         try:
             async with asyncio.timeout(self._seconds) as self._limit:
                 return await self._read(take)
@@ -115,10 +115,10 @@ class _ArrivingBody:
 
 
 OF_REPOSITORY = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
-"""Events of a repository's own lane."""
+"""Events of a repository."""
 
 OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
-"""Events of an installation's lane: where we are, and what things are called."""
+"""Events of an installation: where the App is, and names of repositories."""
 
 EVENTS = OF_REPOSITORY | OF_INSTALLATION | {"ping"}
 
@@ -130,7 +130,7 @@ _MOST_LISTED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WebhookRules:
-    """What deliveries are held against. ``own_login`` is "slug[bot]". Any of the ``secrets`` may have signed."""
+    """The rules for deliveries. ``own_login`` is "slug[bot]". Any of the ``secrets`` may have signed."""
 
     app: int
     secrets: tuple[bytes, ...] = field(repr=False)
@@ -138,9 +138,9 @@ class WebhookRules:
 
 
 def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
-    """What can be refused before any of the body is read, else how many bytes it has. ``headers`` are in lower case.
+    """Refuse a request before its body is read, or return the length of the body. ``headers`` are in lower case.
 
-    The length has to be said: a body in chunks would be read up to the limit before its size is known.
+    A length is required: a chunked body would be read up to the limit before its size is known.
     """
     if method != "POST":
         return Refused(405, "deliveries come by POST")
@@ -161,7 +161,7 @@ def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
 def receive(
     method: str, headers: Mapping[bytes, bytes], body: bytes, rules: WebhookRules, now: Instant, request: str
 ) -> Arrival | Dropped | Refused:
-    """What a whole request is: something to store, to drop, or to refuse."""
+    """Decide whether to store, drop or refuse a complete request."""
     length = before_body(method, headers)
     if isinstance(length, Refused):
         return length
@@ -183,7 +183,7 @@ def receive(
 
 
 def is_signed(body: bytes, signature: bytes, secrets: tuple[bytes, ...]) -> bool:
-    """Whether one of the secrets signed these very bytes; takes the same time whichever of them it was, and for none.
+    """Whether one of the secrets signed these bytes, in constant time.
 
     https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries
     """
@@ -230,7 +230,7 @@ def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, ow
 
 
 def _of_installation(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository) -> Arrival:
-    """``extra`` has the account, the numbers of repositories that came and went, and the one that it is about."""
+    """``extra`` has the account, the ids of added and removed repositories, and the repository concerned."""
     event = replace(event_of(name, payload), number=None, is_pull=False, comment_id=None, comment_author="", inputs=())
     added = (*repositories_of(payload, "repositories"), *repositories_of(payload, "repositories_added"))
     said = {
@@ -244,5 +244,5 @@ def _of_installation(name: str, payload: Mapping[str, Any], lane: RepositoryKey,
 
 
 def _numbers(found: tuple[int, ...]) -> str:
-    """Beyond a thousand they are left to the resync, which asks for all of them."""
+    """At most a thousand ids; the resync reads all of them anyway."""
     return ",".join(map(str, found[:_MOST_LISTED]))

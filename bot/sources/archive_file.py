@@ -1,4 +1,4 @@
-"""Archives of threads: one JSON object a line, plain or compressed."""
+"""Reads archives of threads: one JSON object per line, plain or compressed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bot.domain.thread_json import thread_from_archive
 from bot.errors import UserError
 
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of one thread, decompressed, with the blank lines before it. An archive may have any number of threads."""
+"""Decompressed bytes of one thread, including blank lines before it. The number of threads is not limited."""
 
 _BLOCK = 1024 * 1024
 _BLANK = re.compile(rb"\s*")
 
 
 def read_archive(path: Path) -> Iterator[Thread]:
-    """The threads of an archive; UserError with file and line for the first that is none."""
+    """Yield the threads of an archive. Raises UserError with file and line for the first invalid one."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in _lines(file, path):
@@ -32,7 +32,7 @@ def read_archive(path: Path) -> Iterator[Thread]:
 
 
 def _lines(file: BufferedIOBase, path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers. Blank ones are passed over a block at a time."""
+    """The lines that are not blank, with their numbers. Blank ones are skipped a block at a time."""
     buffer, at, number, blank = b"", 0, 1, 0
     while True:
         start = _after_blank(buffer, at)

@@ -1,4 +1,4 @@
-"""Markdown files of a default branch as pages: of the repository itself, and of its wiki, which is one of its own."""
+"""Reads Markdown files of a default branch as pages: of the repository, and of its wiki."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from bot.sources.pages import PageReading, PageStore
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn"})
 MAX_FILES = 500
 MAX_BYTES = 1_048_576
-"""Longest file that is read; of its text the first 65,536 characters are kept."""
+"""Bytes of the longest file that is read; the first 65,536 characters of it are kept."""
 
 MAX_TOTAL = 10 * MAX_BYTES
-"""Bytes that are read at a time; the next reading goes on."""
+"""Bytes that are read in one run; the next run goes on."""
 
 BATCH = 50
-"""Files that are asked for at once, so that an end can be put to it."""
+"""Files that are fetched at once, so that the limit can stop the rest."""
 
 _FORMAT = 1
-"""Changes when the same files would give other pages, which are then read again."""
+"""Increased when the same files would give other pages, so that all are read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchPages:
-    """The Markdown files of a branch that match some patterns, each a page. Settings and ids go by ``name``."""
+    """The Markdown files of a branch that match some patterns. ``name`` is used in settings and ids."""
 
     name: str
     patterns: tuple[str, ...]
     open: Callable[[], AbstractContextManager[Head]]
 
     def read(self, known: str, store: PageStore, note: Callable[[str], None]) -> PageReading | None:
-        """The pages, None when the branch has not moved. What is left out for its size or kind is noted."""
+        """Read the pages; None if the branch has not moved. ``note`` receives what is left out for size or kind."""
         with self.open() as branch:
             tip = branch.tip()
             if self._state(tip) == known:
@@ -62,7 +62,7 @@ class BranchPages:
         return f"{commit or 'none'}-{wanted[:8]}"
 
     def _named(self, branch: Head, note: Callable[[str], None]) -> dict[ThreadId, tuple[str, str]]:
-        """The id of each page → its path and its file's id; of two files with one name the first."""
+        """The id of each page → its path and the id of its file; the first of two files with one name."""
         globs = Globs(self.patterns)
         files, left_out = branch.files(lambda path: self._is_page(path) and globs.match(path), globs.lead)
         for words in left_out:
@@ -105,7 +105,7 @@ class BranchPages:
 
 
 def _text(data: bytes) -> str:
-    """A file's text, as far as it is kept: whole lines from the beginning, where a changelog has what is newest."""
+    """The part of a file's text that is kept: whole lines from the start, where a changelog has its newest entries."""
     text = clean(data.decode("utf-8-sig", "replace"))
     if len(text) <= MAX_TEXT:
         return text
@@ -113,7 +113,7 @@ def _text(data: bytes) -> str:
 
 
 def _is_held(held: Record | None, oid: str) -> bool:
-    """Whether the page is that file to the byte: git names a file by its content."""
+    """Whether the page equals that file to the byte: the id of a file in git is a hash of its content."""
     if not isinstance(held, Thread):
         return False
     data = held.body.encode()

@@ -1,4 +1,4 @@
-"""Times of transcripts: with a zone, in that of this machine, or counted since 1970."""
+"""Reads the times in transcripts: with a zone, in the zone of this machine, or as numbers since 1970."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bot.domain.thread_json import FIRST, LAST, parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
-"""A time below the first is in seconds (until the year 5138), one below the second in milliseconds, and so on."""
+"""A number below the first is in seconds (until the year 5138), below the second in milliseconds, and so on."""
 
 _UNSTEADY = timedelta(minutes=1)
-"""A line may be this much older than the one before it without any clock having been put back."""
+"""A line may be this much older than the one before it without a change of the clock."""
 
 
 class TranscriptClock:
-    """Reads the times of one log, line by line. One without a zone is in ``zone``; in the hour that such a clock shows
-    twice, it is the second time once the log has come back from a later one. ``last`` is the time that was read last.
+    """Reads the times of one log, line by line. ``zone`` applies to times without one. In the hour that such a clock
+    shows twice, a time that goes back counts as the second. ``last`` is the last time read.
     """
 
     def __init__(self, zone: tzinfo = UTC, last: datetime | None = None) -> None:
         self._zone, self.last = zone, last
 
     def read(self, value: Any) -> datetime | None:
-        """ISO 8601, or seconds, milliseconds or microseconds since 1970; None where it is none of these."""
+        """Read ISO 8601, or seconds, milliseconds or microseconds since 1970; None for anything else."""
         found = self._moment(value)
         self.last = found or self.last
         return found
@@ -64,17 +64,17 @@ MAX_ZONE = 100
 
 
 def zone_named(name: str) -> tzinfo | None:
-    """The zone of a name such as ``Europe/Berlin``; None where there is none."""
+    """Return the zone of a name such as ``Europe/Berlin``, or None."""
     from zoneinfo import ZoneInfo
 
     try:
         return ZoneInfo(name) if len(name) <= MAX_ZONE else None
-    except (KeyError, ValueError, OSError):  # of a folder of zones it is an OSError
+    except (KeyError, ValueError, OSError):  # OSError: the name of a folder of zones
         return None
 
 
 def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
-    """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
+    """Return the time zone of this machine with its rules for summer; UTC if it is unknown."""
     name = _name(environ)
     if name and not name.startswith("/"):
         return zone_named(name) or UTC
@@ -88,7 +88,7 @@ def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> 
 
 
 def local_key(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> str:
-    """Another text for another zone, had without reading its rules."""
+    """Return a text that identifies the zone, without reading its rules."""
     return _name(environ) or os.path.realpath(place)
 
 

@@ -1,4 +1,4 @@
-"""Pages worth remembering, read again where their source has changed."""
+"""Reads pages (docs, wiki, releases) again when their source has changed."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from bot.errors import WorldError
 from bot.reading.pages import source_of
 
 EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
-"""Events after which pages may have changed; after others nobody looks, except in a memory that has never looked."""
+"""Events after which pages may have changed; after others, pages are read only if they never were."""
 
 OFF = "off"
-"""The state of a source that the settings switch off."""
+"""The state of a source that is switched off in the settings."""
 
 _STEP = timedelta(seconds=1)
 
 
 class PageStore(Protocol):
-    """What is remembered of pages."""
+    """The stored pages."""
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
 
     def page_ids(self) -> Iterable[ThreadId]:
-        """The ids of the pages that are remembered, in any order."""
+        """Return the ids of the stored pages, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """What a source holds. ``state`` identifies what was read; ``present`` has the ids of all its pages and ``pages``
-    those that may have changed, with the time of what was read."""
+    """The content of a source. ``state`` identifies it; ``present`` has the ids of all its pages, and ``pages`` those
+    that may have changed, with the time of the version read."""
 
     state: str
     present: frozenset[ThreadId]
@@ -41,18 +41,18 @@ class PageReading:
 
 
 class PageSource(Protocol):
-    """Where pages come from; ``name`` is the first part of their ids."""
+    """A source of pages; ``name`` is the first part of their ids."""
 
     @property
     def name(self) -> str: ...
 
     def read(self, known: str, store: PageStore, note: Callable[[str], None]) -> PageReading | None:
-        """What the source holds, None when it still is in the state ``known``. Raises WorldError."""
+        """Read the source; None if it still is in the state ``known``. Raises WorldError."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisabledPages:
-    """A source that is switched off: what was remembered of it goes."""
+    """A source that is switched off: its stored pages are removed."""
 
     name: str
 
@@ -67,10 +67,10 @@ def fresh_pages(
     now: datetime,
     note: Callable[[str], None],
 ) -> Changes:
-    """What has to change in memory so that it holds the pages as they are now; nothing where no source has changed.
+    """Return the changes that bring the stored pages up to date; empty if no source has changed.
 
-    ``known`` is the state of each source that memory has read, empty to read all again. A source that cannot be read
-    costs a note, and stays as it is remembered.
+    ``known`` is the stored state of each source, empty to read all again. A source that cannot be read only causes a
+    note, and its stored pages stay.
     """
     records: list[Record] = []
     states: list[tuple[str, str]] = []
@@ -98,7 +98,7 @@ def _is_same(page: Thread, held: Record | None) -> bool:
 
 
 def _revised(page: Thread, held: Record | None, now: datetime) -> Thread:
-    """The page as the newest revision: commits may bear any time, and one may go back to an older one."""
+    """The page as the newest revision: commits may have any time, and a branch may go back to an older one."""
     at = min(page.revised_at, now)
     if held is not None:
         at = max(at, held.revised_at + _STEP)

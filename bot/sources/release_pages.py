@@ -1,4 +1,4 @@
-"""Releases as pages: what each one says of itself."""
+"""Reads the notes of releases as pages."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from bot.reading.pages import RELEASES, page_key
 from bot.sources.pages import PageReading, PageStore
 
 MOST = 100
-"""Releases that are looked at, the newest ones: what GitHub gives in one answer."""
+"""Number of newest releases that are read: what GitHub gives in one answer."""
 
 
 class ReleaseApi(Protocol):
-    """What is asked of GitHub's REST API."""
+    """The part of GitHub's REST API that is used here."""
 
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[dict[str, Any]], bool]:
-        """The items of a list, at most so many pages of it, and whether these are all. Raises WorldError."""
+        """Return the items of a list, up to ``most`` pages, and whether these are all. Raises WorldError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasePages:
-    """The published releases of ``repo`` (``owner/name``), each a page."""
+    """The published releases of ``repo`` (``owner/name``) as pages."""
 
     api: ReleaseApi
     repo: str
     name: str = RELEASES
 
     def read(self, known: str, store: PageStore, _: Callable[[str], None]) -> PageReading | None:
-        """The newest releases, None when they still say the same. Older ones stay as they are remembered."""
+        """Read the newest releases; None if nothing has changed. Older stored ones stay."""
         items, is_all = self.api.pages(f"/repos/{self.repo}/releases", {"per_page": MOST}, 1)
         pages = [page for page in map(_page, items) if page is not None]
         state = _state(pages)

@@ -1,7 +1,6 @@
-"""Sessions of agents: what each line of a transcript says, by whom and when, and which files the tools touched.
+"""Reads the lines of agents' transcripts: message, speaker and time, and the files that tools touched.
 
-Thinking and tool output are left out. Which of the three formats a line has is seen from its keys, never from the name
-of its file.
+Thinking and tool output are left out. A line's keys, not the name of its file, tell which of the three formats it has.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ USER, ASSISTANT = "user", "assistant"
 
 
 class Utterance(NamedTuple):
-    """A message of a session. ``type`` is ``user`` or ``assistant``; ``at`` None where its line does not tell.
+    """A message of a session. ``type`` is ``user`` or ``assistant``; ``at`` is None if the line has no time.
 
-    ``files`` are what the tools were called with until somebody spoke again, below the session's folder where they are
-    in it. The text may be empty: files alone, before anything was said.
+    ``files`` are those of the tool calls up to the next message, relative to the session's folder if they are in it.
+    The text is empty for files touched before the first message.
     """
 
     type: str
@@ -34,10 +33,10 @@ class Utterance(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session as one file tells it, its messages in the order of the lines.
+    """A session in one file, its messages in the order of the lines.
 
-    ``issue`` is the number of the issue that it worked on, where a mapping file tells. ``broken`` lines of the file
-    were skipped; they belong to no session, so each session of the file has the same number.
+    ``issue`` is the number of the issue it worked on, from a mapping file. ``broken`` is the number of skipped lines
+    of the file; they belong to no session, so each session of the file has the same number.
     """
 
     id: str
@@ -73,7 +72,7 @@ _BROKEN = re.compile("[\ud800-\udfff]")
 
 
 class Unreadable(Exception):
-    """A line that should be a message and is of no known shape."""
+    """A line that should be a message but has no known shape."""
 
 
 class Content(NamedTuple):
@@ -84,12 +83,12 @@ class Content(NamedTuple):
 
 
 def content_of(value: Any, folder: str = "") -> Content:
-    """What the content of a message says: a string, or a list of parts. ``folder`` is where the session worked.
+    """Read the content of a message: a string, or a list of parts. ``folder`` is the session's working folder.
 
     Raises Unreadable.
     """
     if value is None:
-        return Content("")  # calls tools and says nothing
+        return Content("")  # tool calls only
     if isinstance(value, str):
         return Content(plain(value))
     if not isinstance(value, list):
@@ -101,18 +100,18 @@ def content_of(value: Any, folder: str = "") -> Content:
 
 
 def plain(text: str, *, is_cut: bool = False) -> str:
-    """The text as a person sees it: without colours and other orders to a terminal, and without what is not seen.
+    """Return the visible text, without terminal sequences and invisible characters.
 
-    Of a long one the end. ``is_cut``: its beginning is missing already.
+    Only the end of a long text is kept. ``is_cut``: its start is missing already.
     """
-    most = 2 * MAX_TEXT  # what is removed is rarely half of it
+    most = 2 * MAX_TEXT  # rarely half of it is removed
     is_cut, text = is_cut or len(text) > most, text[-most:]
     text = _UNSEEN.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
     return tail(_BROKEN.sub("\ufffd", text).strip(), MAX_TEXT, is_cut=is_cut)
 
 
 def line_of(value: Any, most: int) -> str:
-    """A name in one line, "" where it is none or longer than ``most``."""
+    """Return a name as one line, "" for anything else or if longer than ``most``."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
         return str(value)
     if not isinstance(value, str) or not 0 < len(value) <= most:
@@ -160,7 +159,7 @@ def _listed(value: Any) -> Iterator[str]:
 
 
 def _short(path: str, folder: str) -> str:
-    """The path below the folder where it is in it; "" for what is no file."""
+    """The path, relative to the folder if it is in it; "" if it is not a file."""
     if not 0 < len(path) <= MAX_PATH or "\n" in path:
         return ""
     path, folder = (plain(each).replace("\\", "/") for each in (path, folder))
@@ -186,14 +185,14 @@ _TRANSCRIPT = ("agent_transcript_path", "agentTranscriptPath", "transcript_path"
 _RESPONSE = ("response", "last_assistant_message", "lastAssistantMessage")
 
 PROMPT, RESPONSE, SUBAGENT = "UserPromptSubmit", "AssistantResponse", "SubagentStop"
-"""The events of hook logs that say something; the hooks' own names."""
+"""The events of hook logs with messages, by the hooks' own names."""
 
 _MACHINES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-"""Marks of lines that a program put into a person's mouth."""
+"""Marks of user lines that a program wrote."""
 
 
 class TranscriptMessage(NamedTuple):
-    """A message. ``session`` is "" where the line does not tell."""
+    """A message. ``session`` is "" if the line names none."""
 
     session: str
     type: str
@@ -202,14 +201,14 @@ class TranscriptMessage(NamedTuple):
 
 
 class SessionHeader(NamedTuple):
-    """The header of a session: lines after it that name no session belong to it."""
+    """The header of a session. Later lines that name no session belong to it."""
 
     session: str
     folder: str
 
 
 class SubagentTranscript(NamedTuple):
-    """A subagent has answered, and the transcript at ``path`` has its words."""
+    """A subagent has answered, in the transcript at ``path``."""
 
     session: str
     path: str
@@ -220,10 +219,10 @@ TranscriptLine = TranscriptMessage | SessionHeader | SubagentTranscript
 
 
 def parse_line(line: bytes, folder: str = "", clock: TranscriptClock | None = None) -> TranscriptLine | None:
-    """What the line says; None for one that is known to say nothing (progress, tool output, attachments, …).
+    """Read a line; None for a known line without a message (progress, tool output, attachments, …).
 
-    ``folder`` is where the session worked, as far as earlier lines tell; ``clock`` has read their times. Raises
-    Unreadable for a line that is no JSON object, or that should be a message and is none.
+    ``folder`` is the session's working folder according to earlier lines; ``clock`` has read their times. Raises
+    Unreadable for a line that is not a JSON object, or that should be a message but is not.
     """
     fields, clock = _object(line), clock or TranscriptClock()
     event = _event(fields)
@@ -298,7 +297,7 @@ def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> 
 
 
 def _speaker(kind: Any, message: Any, fields: Mapping[str, Any]) -> str:
-    """Who speaks, "" for nobody. Raises Unreadable where nothing tells what the line is."""
+    """The speaker, "" for none. Raises Unreadable if the kind of line is unknown."""
     role = message.get("role") if isinstance(message, dict) else None
     if isinstance(role, str):
         return _SPEAKERS.get(role, "")  # tool results have a role of their own
@@ -323,17 +322,17 @@ def _time(fields: Mapping[str, Any], clock: TranscriptClock) -> datetime | None:
 # -- a session as a thread ---------------------------------------------------------------------------------------------
 
 HUMAN, MACHINE = "human", "assistant"
-"""Who speaks in a session; its lines tell no names."""
+"""The speakers of a session, which have no names."""
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""When a session happened none of whose lines tell a time."""
+"""The time of a session without times."""
 
 NO_TITLE = "(nothing was asked)"
 
 
 def thread_of(session: Session) -> Thread:
-    """The session as a thread. A message without a time has that of the one before it; the files that were touched
-    stand below what was said before. The issue that it worked on refers to it."""
+    """Convert a session to a thread. A message without a time gets that of the one before it; touched files are listed
+    below the message before. The issue it worked on becomes a cross-reference."""
     times = _times(session.utterances)
     said = [
         Message(HUMAN if each.type == USER else MACHINE, "NONE", at, text, is_bot=each.type != USER)
@@ -371,7 +370,7 @@ def _with_files(utterance: Utterance) -> str:
 
 
 def _times(utterances: Sequence[Utterance]) -> list[datetime]:
-    """When each was said, never before the one that stands before it."""
+    """The time of each message, never before that of its predecessor."""
     now = next((each.at for each in utterances if each.at), LONG_AGO)
     times = []
     for each in utterances:

@@ -1,4 +1,4 @@
-"""Finds the files that the settings or a person name: transcripts, logs, and which issue they belong to."""
+"""Finds the transcripts and mapping files that the settings or the user name."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from bot.files import Globs
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
-"""Of all files together; the newest are read."""
+"""Bytes of all files together; the newest are read."""
 
 MAX_MAPPINGS = 2_000
 MAX_MAPPING_BYTES = 32 << 20
-"""Of all mapping files together; those that lie least deep are read."""
+"""Bytes of all mapping files together; the least deep ones are read."""
 
 MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
-"""Entries of folders that are looked at, for one pattern."""
+"""Directory entries that are looked at for one pattern."""
 
 _WITHIN = ("**/*.jsonl", "**/*.log", "**/*.json")
 _MAPPING = ".json"
 _ISSUES = "issues"
-"""The folder beside that of the sessions in which issue agents note which session belongs to which issue."""
+"""The folder next to the sessions in which issue agents note which session belongs to which issue."""
 
 _MAGIC = frozenset("*?[")
 _LARGEST = (1 << 63) - 1
 
 
 class SessionFile(NamedTuple):
-    """A regular file as it was when it was looked for. ``name`` is its path below ``top``, or all of it elsewhere."""
+    """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere."""
 
     path: str
     name: str
@@ -44,13 +44,13 @@ class SessionFile(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Another one as soon as the file has changed."""
+        """A text that changes with the file."""
         return f"{self.size}-{self.mtime_ns}-{self.inode}"
 
 
 class SessionFiles(NamedTuple):
-    """What was found: sessions, newest first, and the mapping files; ``notes`` tell what was left out, ``unmatched``
-    the patterns that name no session, each with the reason."""
+    """The sessions found, newest first, and the mapping files. ``notes`` say what was left out; ``unmatched`` maps each
+    pattern without a session to the reason."""
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
@@ -59,10 +59,10 @@ class SessionFiles(NamedTuple):
 
 
 def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
-    """The files that these patterns name, below the folder ``top`` or, where they begin with ``/`` or ``~``, anywhere.
+    """Find the files that these patterns name, below the folder ``top`` or, with ``/`` or ``~`` in front, anywhere.
 
-    A folder stands for all ``.jsonl`` and ``.log`` files in it. Symlinks are not followed; what is no regular file, or
-    cannot be looked at, is left out.
+    A folder stands for all ``.jsonl`` and ``.log`` files in it. Symlinks are not followed; other kinds of files, and
+    unreadable ones, are left out.
     """
     top = os.path.normpath(Path(top).absolute())
     found: dict[str, SessionFile] = {}
@@ -98,7 +98,7 @@ def _named(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
         return
     home = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
     parts, above = Path(os.path.normpath(Path(top) / home)).parts, Path(top).parts
-    first = len(above) if parts[: len(above)] == above else 0  # the name of ``top`` is no pattern, whatever is in it
+    first = len(above) if parts[: len(above)] == above else 0  # the name of ``top`` itself is not a pattern
     plain = next((place for place in range(first, len(parts)) if _MAGIC & set(parts[place])), len(parts))
     root, rest = str(Path(*parts[:plain])), parts[plain:]
     if _through_link(root, top):
@@ -108,13 +108,13 @@ def _named(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
         yield file
         return
     if not rest and not Path(root).is_dir():
-        notes.append(f"{_told(root)} is no folder and no regular file")
+        notes.append(f"{_told(root)} is neither a folder nor a regular file")
     globs = Globs(["/".join(rest)] if rest else _WITHIN)
     yield from (file for each, name in _walk(root, globs, notes) if globs.match(name) and (file := _file(each, top)))
 
 
 def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:
-    """The files below a folder: path, and name below it. Folders in which nothing can match are not entered."""
+    """The files below a folder: path and relative name. Folders in which nothing can match are not entered."""
     waiting, seen = [(root, "")], 0
     while waiting:
         folder, lead = waiting.pop()
@@ -124,7 +124,7 @@ def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]
             continue
         seen += len(entries)
         if seen > MAX_ENTRIES:
-            notes.append(f"{_told(root)} is not looked at to its end: it has more than {MAX_ENTRIES:,} entries")
+            notes.append(f"{_told(root)} was not searched completely: it has more than {MAX_ENTRIES:,} entries")
             return
         for entry in entries:
             name = f"{lead}{entry.name}"
@@ -136,7 +136,7 @@ def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]
 
 
 def _through_link(path: str, top: str) -> bool:
-    """Whether a folder between ``top`` and the path is a symlink; what is above ``top`` or elsewhere is the user's."""
+    """Whether a folder between ``top`` and the path is a symlink. Symlinks elsewhere are the user's own."""
     one = Path(path)
     if Path(top) not in one.parents:
         return path != top and one.is_symlink()
@@ -157,7 +157,7 @@ def _beside(sessions: Iterable[SessionFile], top: str) -> Iterator[SessionFile]:
 
 def _file(path: str, top: str) -> SessionFile | None:
     try:
-        path.encode()  # a name that is no text could not be told
+        path.encode()  # a name that is not text could not be shown
         seen = os.lstat(path)
     except (OSError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""Which issue a session belongs to, as the mapping files of issue agents tell: they name files, and open none."""
+"""Assigns sessions to issues, from the mapping files of issue agents. Files named there are not opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.sources.session_files import SessionFile
 from bot.sources.session_reader import opened
 
 MAX_MAPPING = 1 << 20
-"""Bytes of a mapping file; a longer one is none."""
+"""Bytes of the longest mapping file that is read."""
 
 MAX_ENTRIES = 100_000
 _LARGEST = 2**53
@@ -28,16 +28,16 @@ Entry = tuple[int, str]
 
 
 def issues_of_sessions(mappings: Iterable[SessionFile], sessions: Iterable[SessionFile]) -> dict[str, int]:
-    """The path of a session's file → the number of its issue, for those sessions that a mapping names.
+    """Return the path of a session's file → the number of its issue, for sessions that a mapping names.
 
-    A mapping names a session by its path, from its own folder or from one above it up to the top of the sources, or by
-    the name of its file. Of several issues the one that is told last wins.
+    A mapping names a session by its path, relative to the folder of the mapping or one above it, up to the top of the
+    sources, or by the name of its file. The last of several issues wins.
     """
     paths = {file.path for file in sessions}
     names: dict[str, str] = {}
     for path in sorted(paths):
         name = Path(path).name
-        names[name] = names[Path(name).stem] = "" if name in names else path  # two of a name are told apart by no name
+        names[name] = names[Path(name).stem] = "" if name in names else path  # a name of two files identifies neither
     found: dict[str, int] = {}
     for mapping in mappings:
         for number, named in _entries(mapping):
@@ -83,7 +83,7 @@ def _listed(told: Any) -> Iterator[Entry]:
 
 
 def _pair(key: str, value: Any) -> Iterator[Entry]:
-    """``"12": "sessions/abc.jsonl"``, the other way round, or with a note as the value."""
+    """Read ``"12": "sessions/abc.jsonl"``, the other way round, or with a note as the value."""
     number = _number(key)
     if number and isinstance(value, dict):
         yield from _noted(value, key)
@@ -94,7 +94,7 @@ def _pair(key: str, value: Any) -> Iterator[Entry]:
 
 
 def _noted(note: Any, name: str) -> Iterator[Entry]:
-    """A note about one issue; where it does not tell the number, the name of the note may."""
+    """Read a note about one issue, whose number may be the name of the note."""
     if isinstance(note, dict):
         number = next(filter(None, (_number(note.get(key)) for key in _NUMBER)), 0) or _number(name)
         path = next((note[key] for key in _SESSION if _path(note.get(key))), "")

@@ -1,4 +1,4 @@
-"""Reads a file of sessions line by line, from its start or from where an earlier reading ended."""
+"""Reads a transcript line by line, from its start or from the end of an earlier reading."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ MAX_CHARS = 16 << 20
 
 _CHUNK = 1 << 20
 _GUARDED = 4_096
-"""Bytes at the start of what was read, and at its end, by which it is known again."""
+"""Bytes at the start and at the end of the part that was read, by which it is recognised."""
 
 
 class Cursor(NamedTuple):
-    """How far a file was read. ``session`` and ``folder`` are those of its last header, ``broken`` counts its lines
-    before ``offset`` that were skipped; ``last`` is the time that was read last, in ISO 8601; ``guard`` tells whether
-    these bytes still are the same."""
+    """How far a file was read. ``session`` and ``folder`` are those of the last header, ``broken`` counts the skipped
+    lines before ``offset``, ``last`` is the last time in ISO 8601, and ``guard`` a hash that tells whether these bytes
+    are still the same."""
 
     offset: int = 0
     session: str = ""
@@ -53,10 +53,10 @@ class Cursor(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """What was read at once: sessions' ids with what was said in them, and where the next reading begins.
+    """Messages that were read at once, with the ids of their sessions, and the cursor for the next reading.
 
-    ``unfinished`` is 1 where the file ends in a broken line without its newline, which is read again next time: it may
-    be in the middle of being written. ``is_last`` unless the portion was full before the file ended.
+    ``unfinished`` is 1 if the file ends in a broken line without a newline: it may be half written, and is read again
+    next time. ``is_last``: the file ended before the portion was full.
     """
 
     said: tuple[tuple[str, Utterance], ...]
@@ -67,7 +67,7 @@ class Portion(NamedTuple):
 
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
-    """The sessions in a file, in the order in which they begin; ``zone`` as in `read_portion`. Raises OSError."""
+    """Return the sessions in a file, in the order of their first messages. Raises OSError."""
     found: dict[str, list[Utterance]] = {}
     cursor, unfinished, is_last = Cursor(), 0, False
     while not is_last:
@@ -81,9 +81,9 @@ def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
 
 
 def is_same(file: SessionFile, cursor: Cursor) -> bool:
-    """Whether what was read up to the cursor still stands in the file, so that reading may go on there.
+    """Whether the part up to the cursor is unchanged, so that reading may go on there. Raises OSError.
 
-    Its first and its last bytes are compared: a log that is written to its end keeps both. Raises OSError.
+    The first and last bytes of that part are compared: a log that is appended to keeps both.
     """
     if not cursor.offset or file.size < cursor.offset:
         return False
@@ -97,7 +97,7 @@ def read_portion(
     most: int = MAX_MESSAGES,
     zone: tzinfo = UTC,
 ) -> Portion:
-    """The next messages of a file, at most about so many; times without a zone are in ``zone``. Raises OSError."""
+    """Read about ``most`` further messages; times without a zone are in ``zone``. Raises OSError."""
     with os.fdopen(opened(Path(file.path)), "rb") as handle:
         handle.seek(cursor.offset)
         reading = _Reading(file, cursor, zone)
@@ -112,7 +112,7 @@ def read_portion(
 
 
 class _Reading:
-    """A portion in the making. A message waits until the next one: tools that are called after it add their files."""
+    """Builds a portion. A message waits for the next one, since later tool calls add their files to it."""
 
     def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo) -> None:
         self._file = file
@@ -178,12 +178,12 @@ class _Reading:
 
 
 def _name(file: SessionFile) -> str:
-    """The name of a session without one: its file, without the ending."""
+    """The name of a session without one: that of its file, without the suffix."""
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 
 def _lines(handle: BinaryIO) -> Iterator[tuple[bytes, int, bool]]:
-    """Each line, its length in bytes, and whether it ends in a newline; of one that is too long only the beginning."""
+    """Each line, its length in bytes, and whether it ends in a newline; overlong lines are cut."""
     while line := handle.readline(MAX_LINE + 2):
         length, end = len(line), line[-1:]
         if length > MAX_LINE + 1:
@@ -203,15 +203,15 @@ def _guard(handle: BinaryIO, offset: int) -> str:
 # -- subagents ---------------------------------------------------------------------------------------------------------
 
 MAX_TAIL = 1 << 20
-"""Bytes at the end of a transcript that are looked through."""
+"""Bytes at the end of a transcript that are searched."""
 
 MAX_READ = 200
 """Transcripts that one portion of a log may name."""
 
 
 class Subagents:
-    """The last words of subagents, from the transcripts that one log names: regular ``.jsonl`` files below its own
-    folder, or below the top of the sources."""
+    """Reads the last answers of subagents from the transcripts that one log names: regular ``.jsonl`` files below its
+    own folder, or below the top of the sources."""
 
     def __init__(self, log: SessionFile) -> None:
         folder = Path(log.path).parent
@@ -220,7 +220,7 @@ class Subagents:
         self._known: dict[str, str] = {}
 
     def response(self, path: str) -> str:
-        """What the subagent said last, "" where nothing is to be had."""
+        """Return the last answer of the subagent, "" if it cannot be read."""
         if path not in self._known:
             self._known[path] = self._read(path) if len(self._known) < MAX_READ else ""
         return self._known[path]
@@ -236,11 +236,11 @@ class Subagents:
 
 
 def opened(path: Path) -> int:
-    """A descriptor of a regular file. Raises OSError for a symlink, a pipe or what else stands there meanwhile."""
+    """Open a regular file and return its descriptor. Raises OSError for a symlink, a pipe or anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path} is no regular file")
+        raise OSError(f"{path} is not a regular file")
     return descriptor
 
 

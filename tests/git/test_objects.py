@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from bot.errors import StoreError
 from bot.git.errors import GitError, RemoteUnreachable
 from bot.git.objects import Objects
+from bot.git.process import PIPE, GitProcess
 from bot.git.remote import Remote
 from bot.git.repository import Git
 
@@ -88,37 +88,41 @@ def test_what_is_no_commit_is_refused(git: Git) -> None:
 
 
 class Stubborn:
-    """Starts a shell instead of git, and notes how it ended."""
+    """Starts a shell instead of git, and notes how it ended and what it is blamed for."""
 
     def __init__(self, script: str, timeout: float) -> None:
-        self.script, self.ended = script, list[tuple[int | None, bool]]()
-        self.objects = Objects(self.start, self.failed, timeout)
+        self.script, self.processes, self.remarks = script, list[GitProcess](), list[bytes | None]()
+        self.objects = Objects(self.start, self.explain, timeout)
 
-    def start(self, _: object) -> subprocess.Popen[bytes]:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(["sh", "-c", self.script], stdin=pipe, stdout=pipe, stderr=pipe)
+    def start(self, _: object) -> GitProcess:
+        command = ["sh", "-c", self.script]
+        self.processes.append(GitProcess(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True))
+        return self.processes[-1]
 
-    def failed(self, process: subprocess.Popen[bytes], late: bool) -> StoreError:
-        if late:
-            process.kill()
-        process.communicate()
-        self.ended.append((process.returncode, late))
+    def explain(self, _: object, remarks: bytes | None) -> StoreError:
+        self.remarks.append(remarks)
         return RemoteUnreachable("it said no more")
 
-
-def test_one_that_says_nothing_is_ended_in_time() -> None:
-    stubborn = Stubborn("exec sleep 60", 0.05)
-    with pytest.raises(RemoteUnreachable):
-        stubborn.objects.absent([ABSENT])
-    assert stubborn.ended == [(-signal.SIGKILL, True)]
+    @property
+    def ended(self) -> list[tuple[int | None, bytes | None]]:
+        return [(one.returncode, told) for one, told in zip(self.processes, self.remarks, strict=True)]
 
 
-def test_one_that_ends_in_the_middle_of_an_answer_is_started_anew() -> None:
-    stubborn = Stubborn("read name; printf 'half of a line'; exit 3", 10)
+@pytest.mark.parametrize(
+    ("script", "timeout", "ended"),
+    [
+        ("exec sleep 60", 0.05, (-signal.SIGKILL, None)),
+        ("read name; printf 'half of a line'; echo why >&2; exit 3", 10, (3, b"why\n")),
+    ],
+)
+def test_one_that_stops_in_the_middle_of_an_answer_is_ended_and_started_again(
+    script: str, timeout: float, ended: tuple[int, bytes | None]
+) -> None:
+    stubborn = Stubborn(script, timeout)
     for _ in range(2):
         with pytest.raises(RemoteUnreachable):
             stubborn.objects.absent([ABSENT])
-    assert stubborn.ended == [(3, False), (3, False)]
+    assert stubborn.ended == [ended, ended]
 
 
 def test_closing_ends_them_and_they_start_again(git: Git) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -134,25 +134,26 @@ def test_the_same_reaction_twice_is_one(github: FakeGitHub, client: GitHubClient
 # -- what is not there ---------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_issue_is_gone_for_certain(github: FakeGitHub, client: GitHubClient, number: int) -> None:
-    github.delete_issue(number)
-    with pytest.raises(Gone, match="410") as gone:
+@pytest.mark.parametrize(
+    ("happen", "words", "told"),
+    [
+        (lambda github, number: github.delete_issue(number), "410", (Gone, True, None)),
+        (lambda github, number: github.hide_issue(number), "404", (Gone, False, None)),
+        (lambda github, _: setattr(github.repo, "has_issues", False), "switched off", (IssuesOff, False, None)),
+    ],
+)
+def test_an_issue_that_is_not_there_is_gone_for_certain_only_where_it_was_deleted(
+    github: FakeGitHub,
+    client: GitHubClient,
+    number: int,
+    happen: Callable[[FakeGitHub, int], object],
+    words: str,
+    told: tuple[type[Gone], bool, None],
+) -> None:
+    happen(github, number)
+    with pytest.raises(Gone, match=words) as gone:
         client.issue(number)
-    assert (gone.value.certain, gone.value.moved_to) == (True, None)
-
-
-def test_an_issue_out_of_sight_may_come_back(github: FakeGitHub, client: GitHubClient, number: int) -> None:
-    github.hide_issue(number)
-    with pytest.raises(Gone, match="404") as gone:
-        client.issue(number)
-    assert not gone.value.certain
-
-
-def test_issues_that_are_switched_off_are_not_deleted(github: FakeGitHub, client: GitHubClient, number: int) -> None:
-    github.repo.has_issues = False
-    with pytest.raises(IssuesOff, match="switched off") as gone:
-        client.issue(number)
-    assert not gone.value.certain
+    assert (type(gone.value), gone.value.certain, gone.value.moved_to) == told
 
 
 def test_a_transferred_issue_is_gone_and_where_to(github: FakeGitHub, client: GitHubClient, number: int) -> None:

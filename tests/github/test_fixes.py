@@ -175,22 +175,35 @@ def test_what_is_in_no_release_yet_is_looked_for_again_after_a_day(github: FakeG
     assert github.reads == 2, "the pull request and its files are known"
 
 
-def test_tags_that_are_no_versions_or_of_other_things_say_nothing(github: FakeGitHub, finder: FixFinder) -> None:
-    ref = merged(github)
-    for number, tag in enumerate(("nightly", "latest", "2026-02-06", "plugin-v9.0.0"), start=4):
-        github.add_release(tag, at=day(number))
-    github.add_release("v2.3.0", at=day(9))
-    assert look(finder, ref).release == "v2.3.0"
-
-
-def test_a_repository_that_releases_several_things_is_told_without_a_release(
-    github: FakeGitHub, finder: FixFinder
+@pytest.mark.parametrize(
+    ("releases", "tags", "told"),
+    [
+        ("nightly latest 2026-02-06 plugin-v9.0.0 v2.3.0", (0, 0), ("v2.3.0", False, 1)),  # others are no versions
+        ("core@1.0.0 cli@2.0.0", (0, 0), (None, False, 0)),  # several things are released
+        ("hello-world/v2.3.0", (0, 0), ("hello-world/v2.3.0", False, 1)),
+        ("", (9, 0), (None, True, 1)),
+        ("", (0, 0), (None, False, 0)),
+        ("", (0, 130), (None, False, 7)),  # the first of more tags than are compared
+        ("", (0, 210), (None, False, 0)),  # more tags than can be read
+    ],
+)
+def test_which_releases_and_tags_tell(
+    github: FakeGitHub,
+    finder: FixFinder,
+    releases: str,
+    tags: tuple[int, int],
+    told: tuple[str | None, bool, int],
 ) -> None:
+    """With so many tags that were made before and after the fix: its release, whether it has none, and comparisons."""
+    for number in range(tags[0]):
+        github.add_tag(f"v1.{number}.0")
     ref = merged(github)
-    github.add_release("core@1.0.0", at=day(4))
-    github.add_release("cli@2.0.0", at=day(5))
+    for number in range(tags[1]):
+        github.add_tag(f"v1.{number}.0")
+    for number, tag in enumerate(releases.split(), start=4):
+        github.add_release(tag, at=day(number))
     found = look(finder, ref)
-    assert (found.release, found.unreleased) == (None, False)
+    assert (found.release, found.unreleased, compares(github)) == told
 
 
 def test_a_newer_tag_without_a_release_tells_as_well(github: FakeGitHub, finder: FixFinder) -> None:
@@ -199,12 +212,6 @@ def test_a_newer_tag_without_a_release_tells_as_well(github: FakeGitHub, finder:
     github.add_release("v9.0.0", at=day(4), draft=True)
     github.add_tag("v1.1.0")
     assert look(finder, ref).release == "v1.1.0"
-
-
-def test_tags_with_the_projects_name_and_a_slash_are_asked(github: FakeGitHub, finder: FixFinder) -> None:
-    ref = merged(github)
-    github.add_release("hello-world/v2.3.0", at=day(4))
-    assert look(finder, ref).release == "hello-world/v2.3.0"
 
 
 def test_where_there_are_no_releases_the_tags_tell(github: FakeGitHub, finder: FixFinder) -> None:
@@ -219,35 +226,6 @@ def test_where_there_are_no_releases_the_tags_tell(github: FakeGitHub, finder: F
     found = look(finder, ref)
     assert (found.release, found.released_at) == ("v1.60.0", datetime(2026, 2, 7, tzinfo=UTC))
     assert finder.reads <= MAX_READS
-
-
-def test_a_fix_in_no_tag_costs_one_question(github: FakeGitHub, finder: FixFinder) -> None:
-    for number in range(9):
-        github.add_tag(f"v1.{number}.0")
-    found = look(finder, merged(github))
-    assert (found.release, found.unreleased) == (None, True)
-    assert compares(github) == 1
-
-
-def test_without_releases_and_tags_nothing_is_said_of_one(github: FakeGitHub, finder: FixFinder) -> None:
-    found = look(finder, merged(github))
-    assert (found.release, found.unreleased) == (None, False)
-    assert compares(github) == 0
-
-
-def test_more_tags_than_can_be_read_say_nothing(github: FakeGitHub, finder: FixFinder) -> None:
-    ref = merged(github)
-    for number in range(210):
-        github.add_tag(f"v1.{number}.0")
-    found = look(finder, ref)
-    assert (found.release, found.unreleased) == (None, False)
-
-
-def test_the_first_of_more_tags_than_are_compared_is_not_told(github: FakeGitHub, finder: FixFinder) -> None:
-    ref = merged(github)
-    for number in range(130):
-        github.add_tag(f"v1.{number}.0")
-    assert look(finder, ref).release is None
 
 
 def test_releases_older_than_the_list_reaches_say_nothing(github: FakeGitHub, finder: FixFinder) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import made
+from bot.local_cache.database import CARDS, open_database
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -31,7 +31,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @pytest.fixture(scope="session")
 def glance(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCache]:
     """The same as a glance."""
-    database = made(tmp_path_factory.mktemp("glance") / "glance.db")
+    database = open_database(tmp_path_factory.mktemp("glance") / "glance.db", CARDS)
     fill_cache(database, memory, "1")
     glance = LocalCache(database)
     yield glance

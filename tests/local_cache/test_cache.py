@@ -24,7 +24,7 @@ from bot.index.segment_file import pack, unpack
 from bot.local_cache import database as file_module
 from bot.local_cache import sync as fill_module
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import TABLES, Damaged, fact, writing
+from bot.local_cache.database import CARDS, SESSIONS, fact, open_database, writing
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -48,12 +48,7 @@ def ids(glance: LocalCache, words: str, limit: int = 10) -> list[ThreadId]:
 
 
 def made(path: Path) -> sqlite3.Connection:
-    OPENED.append(database := file_module.made(path))
-    return database
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    OPENED.append(database := file_module.connect(path))
+    OPENED.append(database := open_database(path, CARDS))
     return database
 
 
@@ -318,7 +313,7 @@ def test_a_reading_that_is_cut_off_leaves_what_was_there(tmp_path: Path) -> None
 def test_who_reads_while_another_writes_sees_what_was_there(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store", issue(1, 0, "zebra"))
     glance_of(memory, tmp_path / "glance.db").close()
-    reader = LocalCache(connect(tmp_path / "glance.db"))
+    reader = LocalCache(made(tmp_path / "glance.db"))
     writer = made(tmp_path / "glance.db")
     with writing(writer):
         writer.execute("DELETE FROM threads")
@@ -332,20 +327,16 @@ def test_who_reads_while_another_writes_sees_what_was_there(tmp_path: Path) -> N
 def test_a_file_that_is_no_glance_is_made_anew(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "glance.db"
     path.write_bytes(data)
-    with pytest.raises(Damaged):
-        connect(path)
     database = made(path)
     assert (LocalCache(database).size, fact(database, "stamp")) == (0, "")
 
 
 def test_a_glance_of_another_format_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "glance.db"
-    old = sqlite3.connect(path)
-    old.executescript(TABLES)
-    old.execute("INSERT INTO facts VALUES ('format', '0'), ('stamp', 'x')")
-    old.commit()
+    old = open_database(path, SESSIONS)
+    old.execute("INSERT INTO facts VALUES ('stamp', 'x')")
     old.close()
-    assert fact(made(path), "stamp") == ""
+    assert (LocalCache(made(path)).size, fact(made(path), "stamp")) == (0, "")
 
 
 def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
@@ -366,11 +357,10 @@ def test_a_glance_that_somebody_else_has_is_neither_damaged_nor_replaced(
     path = tmp_path / "glance.db"
     other = made(path)
     other.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr(file_module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(file_module, "PATIENCE", 0.2)
     before = path.stat().st_ino
-    for ask in (connect, made):
-        with pytest.raises(WorldError, match="try again"):
-            ask(path)
+    with pytest.raises(WorldError, match="try again"):
+        made(path)
     assert path.stat().st_ino == before
 
 

@@ -129,7 +129,7 @@ def test_what_is_relevant_to_the_work_at_hand_is_so_through_both_doors(
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("nowhere", "HERE/nowhere is no folder and no regular file"),
+        ("nowhere", "HERE/nowhere is neither a folder nor a regular file"),
         ("nowhere/*.jsonl", "HERE/nowhere/*.jsonl names no .jsonl or .log file"),
         ("empty", "HERE/empty names no .jsonl or .log file"),
         ("notes/map.json", "HERE/notes/map.json names no .jsonl or .log file"),

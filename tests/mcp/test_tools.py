@@ -33,7 +33,7 @@ from bot.domain.changes import Changes
 from bot.domain.thread import Kind, Message, Thread
 from bot.domain.thread_json import clean
 from bot.errors import UserError, WorldError
-from bot.local_cache.database import connect, note
+from bot.local_cache.database import CARDS, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.schemas import Flag, Key, Number, Since, Text, moment_or_none, read
@@ -384,7 +384,7 @@ def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
     with open_memory(MemoryOptions(checkout)) as place:
         assert place.cache
         long_ago = datetime.now(UTC) - timedelta(hours=3, seconds=5)
-        with closing(connect(place.cache / CACHE_FILE)) as database:
+        with closing(open_database(place.cache / CACHE_FILE, CARDS)) as database:
             note(database, "fetched", long_ago.isoformat())
         os.utime(place.cache / FETCHED_FILE, (long_ago.timestamp(), long_ago.timestamp()))
     (tmp_path / "octocat").rename(tmp_path / "away")

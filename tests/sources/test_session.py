@@ -330,7 +330,9 @@ def test_patterns_name_files_below_the_top_and_a_folder_all_its_logs(tmp_path: P
     assert names(".", top=tmp_path) == ["a.jsonl", "b.log", "logs/d.jsonl", "logs/deep/e.log"]
     assert names(str(tmp_path / "logs" / "*.jsonl"), top=tmp_path / "elsewhere") == [str(tmp_path / "logs/d.jsonl")]
     assert names("nothing/*.jsonl", "", "a\0b", top=tmp_path) == []
-    assert find_sessions(["missing"], str(tmp_path)).notes == (f"{tmp_path}/missing is no folder and no regular file",)
+    assert find_sessions(["missing"], str(tmp_path)).notes == (
+        f"{tmp_path}/missing is neither a folder nor a regular file",
+    )
 
 
 def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,7 +476,7 @@ def test_a_file_that_has_gone_or_is_a_link_by_now_is_not_read(tmp_path: Path) ->
         read_sessions(file)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_sessions(file)
     assert isinstance(file, SessionFile)
 

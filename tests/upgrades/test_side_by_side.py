@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.local_cache import database as glances
-from bot.local_cache import database as logs
+from bot.local_cache.database import CARDS, SESSIONS, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE
 from bot.reading.analyzer import ANALYSER_VERSION
 from bot.server.database import SCHEMA, VERSION, Database
@@ -31,7 +30,7 @@ def searched(checkout: Path) -> str:
 
 
 def test_the_names_of_local_files_tell_by_which_versions_they_are_read() -> None:
-    mark = f"{glances.FORMAT}-{ANALYSER_VERSION}"
+    mark = f"{CARDS.format}-{ANALYSER_VERSION}"
     assert (mark in CACHE_FILE, mark in FETCHED_FILE) == (True, True)
 
 
@@ -52,8 +51,8 @@ def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(chec
 def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, home: Path) -> None:
     ours = searched(checkout)
     (cache,) = (home / "cache/precedent/repositories").iterdir()
-    with closing(glances.made(cache / CACHE_FILE)) as database:
-        glances.note(database, "format", "2")
+    with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
+        note(database, "format", "2")
     (cache / FETCHED_FILE).unlink()
     assert searched(checkout) == ours
 
@@ -68,7 +67,7 @@ def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path)
     finished = subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     (held,) = (home / "cache/precedent/logs").glob("*.db")
-    assert held.name.endswith(f".{logs.SESSION_FORMAT.replace(' ', '-')}.db")
+    assert held.name.endswith(f".{SESSIONS.format.replace(' ', '-')}.db")
 
 
 @pytest.mark.slow

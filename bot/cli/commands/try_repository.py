@@ -209,8 +209,8 @@ def _announce(found: Glimpse) -> None:
     if rate:
         told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
     told += "; nothing is written there."
-    if rate and rate.anew and points > rate.left:
-        told += f" They do not suffice: what is read is kept, and the same command goes on after {rate.anew:%H:%M} UTC."
+    if rate and rate.ends and points > rate.left:
+        told += f" They do not suffice: what is read is kept, and the same command goes on after {rate.ends:%H:%M} UTC."
     print(told, file=sys.stderr)
 
 
