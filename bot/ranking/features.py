@@ -7,7 +7,7 @@ confidence, the choice of candidates in the index, the fitting tool and the docu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from math import exp, fsum, log, log1p
@@ -124,8 +124,7 @@ class SharedText:
     same_failure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RankedHit:
+class RankedHit(NamedTuple):
     """A hit next to the question: all that the scalar form of a feature may look at.
 
     ``best`` is the highest score of all hits, ``place`` the rank of this score from 1. ``text`` is known only of the
@@ -136,7 +135,7 @@ class RankedHit:
     asked: RankingQuery
     best: float = 0.0
     place: int = 1
-    text: SharedText = field(default_factory=SharedText)
+    text: SharedText = SharedText()
 
 
 class DocumentColumns(NamedTuple):
@@ -212,7 +211,7 @@ def _title_found(one: RankedHit) -> float:
 
 def _title_covered(one: RankedHit) -> float:
     words = title_terms(one.hit.entry.title)
-    shared = words & (one.asked.title | one.asked.body)
+    shared = (words & one.asked.title) | (words & one.asked.body)
     known = _weight(shared, one.asked)
     unknown = USUAL_RARITY * one.asked.rarest * (len(words) - len(shared))
     return known / (known + unknown) if known > 0 else 0.0
@@ -220,8 +219,9 @@ def _title_covered(one: RankedHit) -> float:
 
 def _title_overlap(one: RankedHit) -> float:
     words = title_terms(one.hit.entry.title)
-    either = len(words | one.asked.title)
-    return len(words & one.asked.title) / either if either else 0.0
+    shared = len(words & one.asked.title)
+    either = len(words) + len(one.asked.title) - shared
+    return shared / either if either else 0.0
 
 
 def _titles(one: RankedHit) -> float:

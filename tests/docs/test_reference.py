@@ -156,7 +156,7 @@ def test_the_weights_are_those_that_are_shipped(part: str) -> None:
     told = tables.split("The confidence in a hit:")[part == "confidence"]
     models = json.loads(text("bot/ranking/ranking.json"))
     weights = [models[kind][part] for kind in MODEL_NAMES]
-    assert {name.strip("`"): tuple(cells) for name, *cells in rows(told)} == {
+    assert {name.strip("`"): tuple(cells) for name, _, *cells in rows(told)} == {
         name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in weights)
         for name in {name for model in weights for name in model}
     }

@@ -46,7 +46,6 @@ TERMS = "trm"
 _COLUMN_EXT = ".col"
 _UNNAMED = "0" * 16
 _PLACE = struct.Struct(">qi")
-_TOC = ".toc"
 _MAX_RECORD = 16 << 20
 
 
@@ -88,25 +87,16 @@ class TocFile(JsonFile):
 
 
 class Storage(FileStorage):  # type: ignore[misc]
-    """A folder of such files. The same documents give the same bytes: nothing depends on order or time of files."""
+    """The folder of an index, in which Whoosh reads and writes the table of contents only."""
 
-    def create_file(self, name: str, *args: Any, **options: Any) -> JsonFile:
-        return self._checked(super().create_file(name, *args, **options), name)
+    def create_file(self, name: str, *args: Any, **options: Any) -> TocFile:
+        return TocFile(super().create_file(name, *args, **options).raw_file(), name=name)
 
-    def open_file(self, name: str, *args: Any, **options: Any) -> JsonFile:
-        if name.endswith(_TOC):
-            return TocFile(BytesIO(Path(self.folder, name).read_bytes()), name=name)
-        return self._checked(super().open_file(name, *args, **options), name)
+    def open_file(self, name: str, *args: Any, **options: Any) -> TocFile:
+        return TocFile(BytesIO(Path(self.folder, name).read_bytes()), name=name)
 
     def list(self) -> list[str]:
         return sorted(super().list())
-
-    def file_modified(self, name: str) -> float:
-        return 0
-
-    @staticmethod
-    def _checked(file: StructFile, name: str) -> JsonFile:
-        return (TocFile if _TOC in name else JsonFile)(file.raw_file(), name=name)
 
 
 class Segment(W3Segment):  # type: ignore[misc]

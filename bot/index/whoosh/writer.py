@@ -53,7 +53,7 @@ _NUMBER = struct.Struct("<q")
 
 
 SCHEMA = Schema(terms=STORED)
-"""Whoosh asks for one; ours is in `codec`."""
+"""Whoosh asks for a schema, which is never written; the columns and fields are in `codec`."""
 
 
 class IndexWriter:
