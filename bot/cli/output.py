@@ -69,7 +69,7 @@ def is_seen() -> bool:
 def _line(item: Item) -> str:
     score = "" if item.score is None else f"{item.score:.2f}"
     more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
-    state = item.card.state if item.card.kind.traits.has_state else item.card.kind
+    state = "page" if item.card.kind == "page" else item.card.state
     return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"
 
 

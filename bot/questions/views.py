@@ -44,8 +44,8 @@ class ItemSection(NamedTuple):
 
 def ending(card: Card) -> str:
     """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
-    if not card.kind.traits.has_state:
-        return card.kind
+    if card.kind == "page":
+        return "page"
     told = [card.state if card.kind == "issue" else f"{card.state} {card.kind}"]
     if card.duplicate_of is not None:
         told.append(f"duplicate of {cited(card.duplicate_of)}")
@@ -173,8 +173,8 @@ def cited(key: CardId) -> str:
 
 def url_of(card: Card, home: str) -> str:
     """Where people read the thread, "" where that is not known."""
-    is_there = home and card.kind.is_on_github and isinstance(card.id, int)
-    return f"{home}/{card.kind.traits.path}/{card.id}" if is_there else ""
+    place = "pull" if card.kind == "pull" else "issues"
+    return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
 
 
 def row_stamp(moment: datetime | None) -> str:
