@@ -22,8 +22,8 @@ from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameter
 ROOT = Path(__file__).resolve().parents[1]
 
 EXAMPLE_HEAD = f"""\
-# Every setting of Precedent with its default. Copy the lines that you want to change to {CONFIG_PATH}
-# on the default branch; what is absent keeps its default, and without that file everything does.
+# All settings of Precedent with their defaults. Copy the lines that you want to change to {CONFIG_PATH}
+# on the default branch. Anything you leave out keeps its default.
 """
 
 PAGE_HEAD = f"""\
@@ -32,15 +32,14 @@ PAGE_HEAD = f"""\
 Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out keeps its
 default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
 
-The file is YAML of at most 64 KB, without anchors, aliases and tags. Unknown names, wrong types and numbers out of
-bounds are errors that name the file, the line and the remedy:
+The file is YAML of at most 64 KB, without anchors, aliases and tags. An error names the line and the remedy:
 
 ```
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-While the file has an error, nothing is posted: the job summary shows a line like the one above, and the bot keeps
-remembering with the defaults. Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
+Until you fix it, the bot posts nothing and keeps remembering with the defaults; the job summary shows the error.
+Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
 """
 
 INPUTS_HEAD = """\
@@ -52,8 +51,8 @@ Set these in the workflow, under `with:`. An input that is absent or empty chang
 OUTPUTS_HEAD = """\
 ## Outputs of the action
 
-Outputs hold only numbers, booleans, the bot's own URLs and texts, and file paths. What people wrote is never in an
-output, only in the file that `context` names.
+For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
+are safe to expand. The file that `context` names does contain people's words: treat it as data, not instructions.
 """
 
 WEIGHTS = "weights"

@@ -97,17 +97,8 @@ def test_an_event_that_gives_no_such_input_is_no_dry_run() -> None:
 
 
 @pytest.mark.parametrize("part", ["inputs", "outputs"])
-def test_getting_started_explains_all_inputs_and_outputs(part: str) -> None:
-    assert table(section("docs/getting-started.md", part.capitalize())) == set(ACTION[part])
-
-
-def test_getting_started_tells_what_inputs_may_be_and_their_defaults() -> None:
-    told = {CODE.findall(cells[0])[0]: cells[1] for cells in rows(section("docs/getting-started.md", "Inputs"))}
-    for name, declared in ACTION["inputs"].items():
-        allowed = declared["description"].partition(ONE_OF)[2].rstrip(".")
-        assert {each for each in allowed.split(", ") if each} <= set(CODE.findall(told[name])), name
-        if name not in ("token", "dry-run") and declared["default"]:
-            assert f"`{declared['default']}` by default" in told[name], name
+def test_the_page_of_settings_explains_all_inputs_and_outputs(part: str) -> None:
+    assert table(section("docs/settings.md", f"{part.capitalize()} of the action")) == set(ACTION[part])
 
 
 def test_the_outputs_of_the_action_are_those_that_are_written() -> None:
