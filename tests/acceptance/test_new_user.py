@@ -115,7 +115,7 @@ def day(tmp_path: Path) -> Iterator[Newcomer]:
 
 def let_speak(day: Newcomer) -> None:
     (line,) = (line for line in as_the_readme_says().splitlines() if line.strip().startswith("mode: summary"))
-    assert "take this line out and it comments" in line
+    assert "remove this line to let it comment" in line
     day.put(PLACE, as_the_readme_says().replace(f"{line}\n", ""))
 
 

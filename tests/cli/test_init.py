@@ -147,7 +147,7 @@ def test_what_was_shown_is_written_and_a_second_run_finds_it_so(checkout: Path, 
 def test_who_took_the_line_of_the_mode_out_is_not_undone(checkout: Path, call: Run) -> None:
     call("init", checkout, "--write", "--action", PINNED)
     file = checkout / WORKFLOW
-    assert "take this line out and it comments\n" in file.read_text("utf-8")
+    assert "remove this line to let it comment\n" in file.read_text("utf-8")
     file.write_text(workflow_text(WorkflowChoice(PINNED, "comment")), encoding="utf-8")
     assert call("init", checkout, "--write").out.startswith(f"{WORKFLOW} is already so")
     assert call("init", checkout, "--json").data["mode"] == "comment"
