@@ -1,20 +1,17 @@
-"""Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
+"""Writes the parts of the documentation that repeat the code; --check only compares.
 
-Settings, inputs and variables fill config.example.yml and docs/settings.md; the weights a part of docs/evaluation.md,
-and the parameters of the tools for agents one of docs/mcp.md, each between two comments.
-The workflow that `precedent init` writes is the one that the README shows.
+Settings, inputs and variables fill config.example.yml and docs/settings.md; the parameters of the tools for agents fill
+a part of docs/mcp.md, between two comments. The README shows the workflow that `precedent init` writes.
 """
 
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from bot.cli.commands.init import workflow_text
-from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
 from bot.settings.schema import Described, Value, describe
 from bot.settings.yaml_file import CONFIG_PATH
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
@@ -54,11 +51,6 @@ OUTPUTS_HEAD = """\
 For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
 are safe to expand. The file that `context` names does contain people's words: treat it as data, not instructions.
 """
-
-WEIGHTS = "weights"
-"""The mark of the two comments between which the tables of the weights stand in docs/evaluation.md."""
-
-NO_WEIGHT = "–"
 
 
 def yaml_value(value: Value) -> str:
@@ -118,39 +110,6 @@ def page() -> str:
     return "\n".join([*parts, action_tables(), variables()])
 
 
-def number(value: float) -> str:
-    """The number with two digits behind the point and a sign that typesetters know."""
-    return f"{value:.2f}".replace("-", "−")
-
-
-def weights_table(names: tuple[str, ...], models: Sequence[Mapping[str, float]]) -> str:
-    """The weights of the features that count in one of the models, in this order."""
-    rows = [
-        (f"`{name}`", *(number(part[name]) if name in part else NO_WEIGHT for part in models))
-        for name in names
-        if any(name in part for part in models)
-    ]
-    return table(("feature", *(kind.replace("_", " ") for kind in MODEL_NAMES)), rows)
-
-
-def weights() -> str:
-    """The shipped ranking: the weights of the order, and those of the confidence with what it begins with."""
-    models = [getattr(shipped(), kind) for kind in MODEL_NAMES]
-    rest = [
-        ("to begin with", *(number(model.intercept) for model in models)),
-        (f"confidence at a similarity of {SHOWN_FROM}", *(f"{model.cut:.3f}" for model in models)),
-    ]
-    confidence = weights_table(CONFIDENCE, [model.confidence for model in models])
-    return "\n".join(
-        [
-            "The order of candidates:\n",
-            weights_table(ORDER, [model.order for model in models]),
-            "The confidence in a hit:\n",
-            confidence + table(("",) * (1 + len(MODEL_NAMES)), rest).split("\n", 2)[2],
-        ]
-    )
-
-
 def with_workflow(text: str) -> str:
     """The README with the workflow that `precedent init` writes; as it is where it shows none."""
     shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
@@ -159,12 +118,11 @@ def with_workflow(text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
-    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
+    tools, readme = ROOT / "docs/mcp.md", ROOT / "README.md"
     return {
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),
-        evaluation: between(evaluation.read_text(encoding="utf-8"), WEIGHTS, weights()),
         tools: between(tools.read_text(encoding="utf-8"), PARAMETERS, parameters()),
     }
 

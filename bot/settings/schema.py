@@ -169,7 +169,7 @@ class Settings:
     commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         RECALL_PHRASES,
-        "Questions about decisions and discussions. {topic} is the subject, * stands for up to four words, a/b for either.",
+        "Questions about decisions and discussions. {topic} is the subject, * up to four words, a/b either word.",
         form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
         wording="phrases with {topic}, at most two * and at least six letters",
     )

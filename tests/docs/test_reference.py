@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +17,6 @@ from bot.action.environment import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
 from bot.pipeline.publish import CommentResult
-from bot.ranking.weights import MODEL_NAMES
 from bot.server import metrics
 from bot.server.metrics import Answered
 from bot.server.model import State
@@ -29,7 +27,7 @@ from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, ta
 from tests.server.gallery import NOW as TODAY
 from tests.server.gallery import a_day
 from tools.reference_docs import ONE_OF, PARAMETERS, VARIABLES, parameters
-from tools.settings_docs import WEIGHTS, pages
+from tools.settings_docs import pages
 
 SETTINGS = {each.path: each for each in describe()}
 ACTION = yaml.safe_load(text("action.yml"))
@@ -58,7 +56,7 @@ def test_the_page_of_settings_lists_no_setting_that_is_not_there() -> None:
 
 
 def test_what_is_written_from_the_code_is_as_the_code_has_it() -> None:
-    """Settings and their example, inputs, outputs, weights, parameters of tools, variables, the README's workflow."""
+    """Settings and their example, inputs, outputs, parameters of tools, variables, the README's workflow."""
     for page, expected in pages().items():
         there = page.read_text(encoding="utf-8").splitlines()
         differences = list(difflib.unified_diff(there, expected.splitlines(), n=0, lineterm=""))[2:]
@@ -130,27 +128,13 @@ def test_workflows_of_pages_give_inputs_and_use_outputs_that_there_are() -> None
     assert used > 5
 
 
-# -- weights -------------------------------------------------------------------------------------------------------
+# -- the threshold ---------------------------------------------------------------------------------------------------
 
 
 def test_the_threshold_is_that_of_the_code() -> None:
     threshold = SETTINGS["troubleshooting.similarity_threshold"].default
     assert f"`troubleshooting.similarity_threshold` of {threshold} " in text("docs/evaluation.md")
     assert f"similarity of {threshold}," in text("README.md")
-
-
-@pytest.mark.parametrize("part", ["order", "confidence"])
-def test_the_weights_are_those_that_are_shipped(part: str) -> None:
-    begin, end = f"<!-- {WEIGHTS} -->", f"<!-- /{WEIGHTS} -->"
-    tables = text("docs/evaluation.md").partition(begin)[2].partition(end)[0]
-    assert tables, f"docs/evaluation.md has no {begin} … {end} for `make docs` to fill"
-    told = tables.split("The confidence in a hit:")[part == "confidence"]
-    models = json.loads(text("bot/ranking/ranking.json"))
-    weights = [models[kind][part] for kind in MODEL_NAMES]
-    assert {name.strip("`"): tuple(cells) for name, *cells in rows(told)} == {
-        name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in weights)
-        for name in {name for model in weights for name in model}
-    }
 
 
 # -- tools for agents ----------------------------------------------------------------------------------------------
