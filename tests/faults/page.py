@@ -49,19 +49,22 @@ def _matrix() -> Iterator[str]:
     rows = _alike(FAULTS, lambda fault: tuple(signs[call, fault] for call in CALLS))
     yield "### Requests to the API\n"
     yield (
-        "`0` and `1` are the exit code of the run that meets the fault. **n**: the next run posts what was due; **×**: "
-        "it is never posted; *·*: this fault cannot meet this request.\n"
+        "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run posts "
+        "what was due, **×** if it is never posted. A request that is missing in a row cannot meet the fault.\n"
     )
     for letter, calls in zip(LETTERS, columns, strict=False):
         yield f"- {letter}: {', '.join(calls)}"
     yield ""
-    yield "| fault | " + " | ".join(LETTERS[: len(columns)]) + " |"
-    yield "|---|" + "---|" * len(columns)
+    yield "| fault | " + " | ".join(SIGNS) + " |"
+    yield "|---|" + "---|" * len(SIGNS)
     for faults in rows:
-        yield f"| {', '.join(faults)} | " + " | ".join(signs[calls[0], faults[0]] for calls in columns) + " |"
+        met = [signs[calls[0], faults[0]] for calls in columns]
+        cells = ("".join(letter for letter, sign in zip(LETTERS, met, strict=False) if sign == each) for each in SIGNS)
+        yield f"| {', '.join(faults)} | " + " | ".join(cells) + " |"
     yield ""
 
 
+SIGNS = [f"{code}{note}" for code in (0, 1) for note in NOTE.values()]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUV"
 
 
@@ -79,4 +82,4 @@ def _sign(found: dict[tuple[str, str], Rule], call: str, fault: str) -> str:
         return "0"
     if rule.like:
         return _sign(found, call, rule.like)
-    return "·" if rule.outcome is None else f"{rule.outcome.code}{NOTE[rule.outcome.done]}"
+    return "" if rule.outcome is None else f"{rule.outcome.code}{NOTE[rule.outcome.done]}"
