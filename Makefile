@@ -58,6 +58,9 @@ lock: $(CHECKS)/ready ## Pin all dependencies with hashes; UPGRADE=1 takes newer
 docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of other pages from the code
 	@$(BIN)/python -m tools.settings_docs
 
+address: $(VENV)/ready ## Fill in this repository's address: REPOSITORY=OWNER/precedent
+	@$(BIN)/python -m tools.address "$(REPOSITORY)"
+
 picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and its fonts
 	@$(BIN)/python -m tools.picture
 
