@@ -59,7 +59,7 @@ def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True
     One process of those that share a database tells for all, so that sums over processes count nothing twice.
     """
     registry = CollectorRegistry(auto_describe=False)
-    tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
+    tells = _gauge("tells_for_all", "1 if this process reports for all processes, else 0", int(for_all))
     registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, *answered.collect()]))
     return generate_latest(registry)
 
