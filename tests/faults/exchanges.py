@@ -121,29 +121,29 @@ NOTHING = "Nothing is written or posted; the next run catches up."
 
 ROWS = (
     Row("fetch: 401", struck(FETCH, "401"), later(1, "git fetch"), "The error names the remedy. " + NOTHING),
-    Row("fetch: 403", struck(FETCH, "permission"), later(1, "contents: write"), "The error names the missing permission. " + NOTHING),
-    Row("fetch: 404", struck(FETCH, "404"), later(1, "git fetch"), "The token cannot see a private repository. " + NOTHING),
+    Row("fetch: 403", struck(FETCH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
+    Row("fetch: 404", struck(FETCH, "404"), later(1, "git fetch"), NOTHING),
     Row("fetch: 5xx", struck(FETCH, "5xx"), later(1, "git fetch"), "Three tries with growing pauses. " + NOTHING),
-    Row("fetch: 5xx once", struck(FETCH, "5xx", 1), FINE, "The fetch is repeated."),
+    Row("fetch: 5xx once", struck(FETCH, "5xx", 1), FINE, "The request is repeated."),
     Row("fetch: dropped", struck(FETCH, "drop"), later(1, "git fetch"), NOTHING),
-    Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "The fetch is repeated."),
+    Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "The request is repeated."),
     Row("fetch: slow", struck(FETCH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
-    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "Nothing is posted that was not saved first. " + NOTHING),
-    Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The error names the missing permission. " + NOTHING),
+    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "The error names the remedy. " + NOTHING),
+    Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
     Row("push: 404", struck(PUSH, "404"), later(1, "git push"), NOTHING),
     Row("push: 429", struck(PUSH, "429"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
     Row("push: 5xx", struck(PUSH, "5xx"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
-    Row("push: 5xx once", struck(PUSH, "5xx", 1), FINE, "The push is repeated; a push that arrives twice moves the branch once."),
-    Row("push: dropped once", struck("POST " + PUSH, "drop", 1), FINE, "The push is repeated."),
+    Row("push: 5xx once", struck(PUSH, "5xx", 1), FINE, "The request is repeated."),
+    Row("push: dropped once", struck("POST " + PUSH, "drop", 1), FINE, "The request is repeated."),
     Row("push: lost reply", struck("POST " + PUSH, "dup", 1), FINE, "The run sees from the branch that the push arrived."),
-    Row("push: slow", struck(PUSH, "slow", 2), FINE, "The run waits."),
+    Row("push: slow", struck(PUSH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
     Row("push: page of a proxy", struck(PUSH, "html"), later(1, "git push"), NOTHING),
-    Row("protected branch (GH006)", ruled("GH006"), later(1, "GH006"), "The error names the rule and two remedies. " + NOTHING),
-    Row("ruleset (GH013)", ruled("GH013"), later(1, "GH013"), "The error names the rule and two remedies. " + NOTHING),
+    Row("protected branch (GH006)", ruled("GH006"), later(1, "GH006"), "The error names the remedy. " + NOTHING),
+    Row("ruleset (GH013)", ruled("GH013"), later(1, "GH013"), "The error names the remedy. " + NOTHING),
     Row("archived repository", archived, later(0, "archived"), "The run succeeds with a notice, and does not try again."),
     Row("somebody pushed first", meanwhile(raced), FINE, "The run applies its changes to the new tip and pushes again."),
     Row("branch deleted in the run", meanwhile(deleted), FINE, "The run creates it again from what it holds."),
-    Row("branch squashed in the run", meanwhile(foreign), FINE, "Its manifest is valid, so the changes are applied to it."),
+    Row("branch squashed in the run", meanwhile(foreign), FINE, "The changes are applied to it; later runs read what is missing."),
     Row("branch set back in the run", meanwhile(set_to_first), FINE, "The changes are applied to it; later runs read what is missing."),
     Row("branch deleted before", deleted, FINE, "History is read again; existing comments are found by their marker."),
     Row("branch set back before", set_to_first, FINE, "Its cursor is older, so the run reads more."),
@@ -172,5 +172,7 @@ def chapter(when: Mapping[str, str]) -> Iterator[str]:
     yield "A new issue mentions a decision.\n"
     yield "| trouble | exit | comment posted by | why |"
     yield "|---|---|---|---|"
+    groups: dict[tuple[str, ...], list[str]] = {}
     for row in ROWS:
-        yield f"| {row.name} | {row.outcome.code} | {when[row.outcome.done]} | {row.why} |"
+        groups.setdefault((f"{row.outcome.code}", when[row.outcome.done], row.why), []).append(row.name)
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())

@@ -35,10 +35,10 @@ LIMIT = "limit is reached until"
 ROWS = (
     Row("503", "503", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
     Row("503 once", "503", 0, "", "now", "The request is repeated.", times=1),
-    Row("dropped", "drop", 1, AGAIN, "later", "As 503."),
+    Row("dropped", "drop", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
     Row("primary limit", "primary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
-    Row("limit with status 200", "limit200", 0, LIMIT, "later", "As for the primary limit."),
-    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "As for the primary limit."),
+    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
+    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
     Row("secondary limit of a second", "secondary403", 0, "", "now", "The run waits for a limit that ends within 90 seconds.", times=1, seconds=1),
     Row("401", "401", 1, "refused the token", "later", "The error names the remedy. The run keeps what it read."),
     Row("permission", "permission", 1, "issues: write", "later", "The error names the remedy. The run keeps what it read."),
@@ -71,6 +71,10 @@ def chapter() -> Iterator[str]:
     yield "A manual `rebuild` has read fifty issues when the fault occurs.\n"
     yield "| trouble | exit | finished by | why |"
     yield "|---|---|---|---|"
+    groups: dict[tuple[str, ...], list[str]] = {}
     for row in ROWS:
-        yield f"| {row.name} | {row.code} | {'this run' if row.done == 'now' else 'next runs'} | {row.why} |"
+        groups.setdefault((f"{row.code}", "this run" if row.done == "now" else "next runs", row.why), []).append(
+            row.name
+        )
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())
     yield ""
