@@ -26,8 +26,8 @@ EXAMPLE_HEAD = f"""\
 PAGE_HEAD = f"""\
 # Settings
 
-Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out keeps its
-default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
+Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out
+keeps its default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
 
 The file is YAML of at most 64 KB, without anchors, aliases and tags. An error names the line and the remedy:
 
