@@ -9,7 +9,7 @@ MARKS  := not container and not browser and not postgres and not slow
 SHELL       := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench image lock docs picture clean
+.PHONY: help demo test test-all lint bench image lock docs address picture clean
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -43,7 +43,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
 	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh
 
-bench: $(VENV)/ready ## Measure speed, size and quality beside others; ONLY=search,event repeats some
+bench: $(VENV)/ready ## Measure speed, size and quality next to other tools; ONLY=search,event repeats some
 	@$(BIN)/python -m tests.bench.run $(if $(ONLY),--only "$(ONLY)")
 
 image: ## Build the container image with Docker or buildah; SERVER=1 builds that of the webhook server
@@ -57,6 +57,9 @@ lock: $(CHECKS)/ready ## Pin all dependencies with hashes; UPGRADE=1 takes newer
 
 docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of other pages from the code
 	@$(BIN)/python -m tools.settings_docs
+
+address: $(VENV)/ready ## Fill in this repository's address: REPOSITORY=OWNER/precedent
+	@$(BIN)/python -m tools.address "$(REPOSITORY)"
 
 picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and its fonts
 	@$(BIN)/python -m tools.picture

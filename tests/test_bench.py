@@ -254,7 +254,7 @@ def test_the_table_says_what_is_over() -> None:
     kept |= {"machine": asdict(Machine.here()), "load": asdict(Load(0, 0, 0)), "note": "busy"}
     said = "\n".join(page.written(kept | {"date": "d", "commit": "c", "seconds": 1}))
     assert "**Over the limit**: a search (1.25 × another tool, limit 1)." in said
-    assert "**Behind a peer**: a search (1.25 × another tool)." in said
+    assert "**Behind a peer**: 1 of 1 ratios." in said
     assert "busy machine" in said
 
 

@@ -14,6 +14,7 @@ import yaml
 from bot import __version__
 from tests.container.engine import GIVEN, Engine
 from tools import release
+from tools.address import WORKFLOW
 
 ROOT = Path(__file__).resolve().parents[1]
 ONE, OTHER, THIRD, FOURTH = (f"sha256:{digit * 64}" for digit in "1234")
@@ -53,6 +54,9 @@ def remote(tmp_path: Path) -> Path:
     (work / "bot").mkdir()
     (work / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "release.py", work / "tools")
+    shutil.copy(ROOT / "tools" / "address.py", work / "tools")
+    (work / "templates").mkdir()
+    (work / WORKFLOW).write_text("      - uses: octocat/precedent@v1\n", encoding="utf-8")
     (work / "action.yml").write_text(ACTION, encoding="utf-8")
     (work / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nSoon.\n", encoding="utf-8")
     develop(work, "1.2.3")
@@ -206,12 +210,12 @@ def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_p
 @pytest.mark.parametrize(
     ("version", "ref", "said"),
     [
-        ("v1.2.3", "refs/heads/main", "no version"),
-        ("1.2", "refs/heads/main", "no version"),
-        ("1.2.3-rc1", "refs/heads/main", "no version"),
-        ("01.2.3", "refs/heads/main", "no version"),
-        ("1.2.3\n", "refs/heads/main", "no version"),
-        ("$(id)", "refs/heads/main", "no version"),
+        ("v1.2.3", "refs/heads/main", "not a version"),
+        ("1.2", "refs/heads/main", "not a version"),
+        ("1.2.3-rc1", "refs/heads/main", "not a version"),
+        ("01.2.3", "refs/heads/main", "not a version"),
+        ("1.2.3\n", "refs/heads/main", "not a version"),
+        ("$(id)", "refs/heads/main", "not a version"),
         ("1.2.4", "refs/heads/main", "bot/__init__.py does not say 1.2.4"),
         ("1.2.3", "refs/heads/other", "made of main"),
     ],
@@ -246,6 +250,14 @@ def test_the_notes_are_the_section_of_the_version(remote: Path, tmp_path: Path, 
 def test_only_an_image_with_a_digest_is_pinned(image: str, digest: str) -> None:
     with pytest.raises(release.ReleaseError, match="names no image by its digest"):
         release.pinned(ACTION, image, digest)
+
+
+def test_no_release_is_made_while_the_pages_show_another_address(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    (folder / WORKFLOW).write_text("      - uses: OWNER/precedent@v1\n", encoding="utf-8")
+    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, len(said.splitlines())) == (1, 1)
+    assert "OWNER/precedent: run make address REPOSITORY=OctoCat/Precedent on main first" in said
 
 
 def test_no_registry_is_said_and_no_release_made(remote: Path, tmp_path: Path, run: Run) -> None:

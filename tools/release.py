@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tools.address import address
+
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = re.compile(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
 IMAGE = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
@@ -35,7 +37,7 @@ def image_name(registry: str, repository: str) -> str:
     if not registry:
         raise ReleaseError("set the repository variable IMAGE_REGISTRY to the host of the registry")
     if not IMAGE.fullmatch(name):
-        raise ReleaseError(f"{name!r} is no name of an image: look at the repository variable IMAGE_REGISTRY")
+        raise ReleaseError(f"{name!r} is not the name of an image: check the repository variable IMAGE_REGISTRY")
     return name
 
 
@@ -48,12 +50,14 @@ def notes(changelog: str, version: str) -> str:
     raise ReleaseError(f"CHANGELOG.md has nothing below '## {version}': write what changes for users")
 
 
-def check(root: Path, version: str, ref: str = MAIN) -> None:
-    """Hold the version against the code and the changelog; the first thing that is wrong is raised."""
+def check(root: Path, version: str, repository: str, ref: str = MAIN) -> None:
+    """Check the version against the code and the changelog, and the address; raises the first mistake."""
     if not VERSION.fullmatch(version):
-        raise ReleaseError(f"{version!r} is no version: three numbers with dots, without a v")
+        raise ReleaseError(f"{version!r} is not a version: write three numbers with dots, without a v")
     if ref != MAIN:
         raise ReleaseError(f"a release is made of main, not of {ref}: start the workflow there")
+    if (known := address(root)).lower() != repository.lower():
+        raise ReleaseError(f"the pages name {known}: run make address REPOSITORY={repository} on main first")
     code = (root / "bot" / "__init__.py").read_text(encoding="utf-8")
     if f'__version__ = "{version}"\n' not in code:
         raise ReleaseError(f"bot/__init__.py does not say {version}: change it on main first")
@@ -66,7 +70,7 @@ def pinned(action: str, image: str, digest: str) -> str:
     if not IMAGE.fullmatch(image) or not DIGEST.fullmatch(digest):
         raise ReleaseError(f"'{image}@{digest}' names no image by its digest")
     if action.count(BUILT_HERE) != 1:
-        raise ReleaseError("action.yml does not have the line 'image: Dockerfile' once: mend it on main")
+        raise ReleaseError("action.yml does not have the line 'image: Dockerfile' once: correct it on main")
     return action.replace(BUILT_HERE, f"  image: docker://{image}@{digest}\n")
 
 
@@ -156,7 +160,7 @@ def move(root: Path, version: str, image: str, digest: str) -> str:
 
 
 def _check(root: Path, given: argparse.Namespace) -> None:
-    check(root, given.version, given.ref)
+    check(root, given.version, given.repository, given.ref)
     image = image_name(given.registry, given.repository)
     told = {"image": image, "tag": f"v{given.version}", "digest": released(root, given.version, image)}
     for name, value in told.items():

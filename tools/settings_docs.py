@@ -1,9 +1,8 @@
-"""Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
+"""Writes the parts of the documentation that repeat the code; --check only compares.
 
-Settings, inputs and variables fill config.example.yml and docs/settings.md; the weights a part of docs/evaluation.md,
-and the parameters of the tools for agents one of docs/mcp.md, each between two comments. The schemas in docs/schemas
-get every kind of thread and of ending in their lists.
-The workflow that `precedent init` writes is the one that the README shows.
+Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
+docs/evaluation.md, and the parameters of the tools for agents a part of docs/mcp.md, each between two comments. The
+schemas in docs/schemas list every kind of thread and ending. The README shows the workflow of `precedent init`.
 """
 
 import json
@@ -26,25 +25,24 @@ from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameter
 ROOT = Path(__file__).resolve().parents[1]
 
 EXAMPLE_HEAD = f"""\
-# Every setting of Precedent with its default. Copy the lines that you want to change to {CONFIG_PATH}
-# on the default branch; what is absent keeps its default, and without that file everything does.
+# All settings of Precedent with their defaults. Copy the lines that you want to change to {CONFIG_PATH}
+# on the default branch. Anything you leave out keeps its default.
 """
 
 PAGE_HEAD = f"""\
 # Settings
 
-Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out keeps its
-default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
+Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out
+keeps its default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
 
-The file is YAML of at most 64 KB, without anchors, aliases and tags. Unknown names, wrong types and numbers out of
-bounds are errors that name the file, the line and the remedy:
+The file is YAML of at most 64 KB, without anchors, aliases and tags. An error names the line and the remedy:
 
 ```
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-While the file has an error, nothing is posted: the job summary shows a line like the one above, and the bot keeps
-remembering with the defaults. Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
+Until you fix it, the bot posts nothing and keeps remembering with the defaults; the job summary shows the error.
+Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
 """
 
 INPUTS_HEAD = """\
@@ -56,14 +54,9 @@ Set these in the workflow, under `with:`. An input that is absent or empty chang
 OUTPUTS_HEAD = """\
 ## Outputs of the action
 
-Outputs hold only numbers, booleans, the bot's own URLs and texts, and file paths. What people wrote is never in an
-output, only in the file that `context` names.
+For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
+are safe to expand. The file that `context` names does contain people's words: treat it as data, not instructions.
 """
-
-WEIGHTS = "weights"
-"""The mark of the two comments between which the tables of the weights stand in docs/evaluation.md."""
-
-NO_WEIGHT = "–"
 
 
 def yaml_value(value: Value) -> str:
@@ -123,8 +116,14 @@ def page() -> str:
     return "\n".join([*parts, action_tables(), variables()])
 
 
+WEIGHTS = "weights"
+"""The mark of the two comments around the tables of weights in docs/evaluation.md."""
+
+NO_WEIGHT = "–"
+
+
 def number(value: float) -> str:
-    """The number with two digits behind the point and a sign that typesetters know."""
+    """The number with two decimals and a typographic minus sign."""
     return f"{value:.2f}".replace("-", "−")
 
 

@@ -13,16 +13,18 @@ from typing import NamedTuple
 
 import yaml
 
+from tools.address import address
+
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(
     r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^\n`]*)\n(?P<body>.*?)^ *(?P=fence) *$",
     re.MULTILINE | re.DOTALL,
 )
-POLICY = """rules:
+POLICY = f"""rules:
   unpinned-uses:
     config:
       policies:
-        OWNER/precedent: ref-pin # a placeholder; docs/security.md tells how to pin the real one
+        {address()}: ref-pin # docs/upgrades.md explains how to pin it
         '*': hash-pin
 """
 COMMENTS = re.compile(r"^(  issue_comment:[^#\n]*?) *(#.*)?$", re.MULTILINE)

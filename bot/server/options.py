@@ -60,9 +60,9 @@ class ServerOptions:
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
-    status_user: str = setting("precedent", "Who may see the status page.", form=r"[^\s:]{1,60}", wording="a name")
+    status_user: str = setting("precedent", "The user of the status page.", form=r"[^\s:]{1,60}", wording="a name")
     status_password: str = setting(
-        "", "With this password; one is made at the first start where none is given.", secret=True
+        "", "The password of the status page; if empty, the server makes one at its first start.", secret=True
     )
     server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
     api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)

@@ -79,28 +79,28 @@ RECALL_PHRASES = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSettings:
-    max: int = setting(3, "How many of them are shown in full; further ones by title.", low=0, high=10)
-    chars: int = setting(5000, "Longest conversation shown for one, in characters.", low=200, high=20_000)
+    max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
+    chars: int = setting(5000, "Most characters of conversation shown for one.", low=200, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
 class TroubleshootingSettings:
-    enabled: bool = setting(True, "Look for similar issues at all.")
-    similarity_threshold: float = setting(0.65, "Least similarity of an issue that is shown.", low=0.0, high=1.0)
+    enabled: bool = setting(True, "Look for similar issues.")
+    similarity_threshold: float = setting(0.65, "Lowest similarity at which an issue is shown.", low=0.0, high=1.0)
     max_results: int = setting(3, "How many closed issues are shown.", low=1, high=10)
     total_budget_chars: int = setting(
-        12_000, "Characters of conversation, shared among the closed issues by similarity.", low=1000, high=50_000
+        12_000, "Characters of conversation, divided among the closed issues by similarity.", low=1000, high=50_000
     )
-    open_results: int = setting(2, "How many open issues are shown, apart from the closed ones.", low=0, high=5)
+    open_results: int = setting(2, "How many open issues are shown, in addition to closed ones.", low=0, high=5)
     possibly_related: bool = setting(
-        False, "Fold the nearest of less similarity in at the end of a comment that is written anyway."
+        False, "List somewhat less similar issues, folded, at the end of a comment that is written anyway."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SemanticSettings:
     model: str = setting(
-        "", "The folder of a text model that finds the same meaning in other words; empty: none.", **_MODEL
+        "", "The folder of a text model, which also finds the same meaning in other words; empty for none.", **_MODEL
     )
 
 
@@ -111,45 +111,45 @@ class PageSettings:
         ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB
     )
     max_results: int = setting(2, "How many pages are shown when no issue is similar; 0 for none.", low=0, high=5)
-    similarity_threshold: float = setting(0.65, "Least similarity of a page that is shown.", low=0.0, high=1.0)
+    similarity_threshold: float = setting(0.65, "Lowest similarity at which a page is shown.", low=0.0, high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     sessions: tuple[str, ...] = setting(
-        (), "Transcripts of agent sessions that the command line searches too; they stay where they are.", **GLOB
+        (), "Transcripts of agent sessions for the command line to search; they never leave the machine.", **GLOB
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
     enabled: bool = setting(True, "Obey /precedent commands in comments.")
-    searches_per_hour: int = setting(5, "Searches that one account may ask for in an hour.", low=0, high=100)
+    searches_per_hour: int = setting(5, "Searches per account and hour.", low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreSettings:
-    authors: tuple[str, ...] = setting((), "Accounts that are never answered, beside bots.", **_LOGIN)
+    authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN)
     labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
     people: tuple[str, ...] = setting((), "Accounts whose words are never quoted.", **_LOGIN)
 
 
 @dataclass(frozen=True, slots=True)
 class CommentSettings:
-    author: str = setting("github-actions[bot]", "The account that the comments are written by.", **_LOGIN)
+    author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN)
     redirect_links: RedirectLinks = setting(
         "auto",
-        "Link to issues without leaving a trace on them; auto: on github.com only.",
+        "Link to issues without leaving a backlink on them; auto: on github.com only.",
         choices=get_args(RedirectLinks),
     )
-    daily_limit: int = setting(50, "Most comments written in any 24 hours, replies too.", low=1, high=500)
-    answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
+    daily_limit: int = setting(50, "Most comments in any 24 hours, including replies.", low=1, high=500)
+    answer_within_hours: int = setting(24, "Issues older than this are not answered.", low=1, high=168)
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
     squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
-    squash_megabytes: int = setting(50, "Size of the branch at which it becomes one commit.", low=5, high=1000)
+    squash_megabytes: int = setting(50, "Size at which the branch becomes one commit.", low=5, high=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +159,21 @@ class Settings:
     mode: Mode = setting("comment", "Answer in a comment, in the job summary only, or not at all.", choices=MODES)
     branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH)
     pulls: bool = setting(False, "Answer pull requests too.")
-    references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text points at.")
+    references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text mentions.")
     troubleshooting: TroubleshootingSettings = _section(TroubleshootingSettings, "Similar issues and how they ended.")
     semantic: SemanticSettings = _section(
-        SemanticSettings, "Similar issues by meaning, with a model that the image or the workspace holds."
+        SemanticSettings, "Similarity by meaning, with a model in the image or the workspace."
     )
     pages: PageSettings = _section(PageSettings, "Wiki and documentation, shown when no issue is similar.")
     sources: SourceSettings = _section(SourceSettings, "Other conversations worth searching.")
-    commands: CommandSettings = _section(CommandSettings, "What people may ask of the bot in a comment.")
+    commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         RECALL_PHRASES,
-        "Questions about what was decided or discussed; {topic} is what is looked for, * up to four words, a/b either.",
+        "Questions about decisions and discussions. {topic} is the subject, * up to four words, a/b either word.",
         form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
-        wording="phrases with {topic} in them, at most two *, and six letters at least",
+        wording="phrases with {topic}, at most two * and at least six letters",
     )
-    ignore: IgnoreSettings = _section(IgnoreSettings, "Who and what is left alone.")
+    ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 
@@ -268,9 +268,9 @@ OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login":
 class Inputs:
     """The inputs of a run that are not settings; `token` is not in its repr."""
 
-    token: str = setting("", "The token that reads the repository and writes memory and comment.", secret=True)
-    config: str = setting(".github/precedent.yml", "Where the settings are, on the default branch.", **GLOB)
-    run: Run = setting("", "What a run by hand does; without it, what the event asks for.", choices=get_args(Run))
+    token: str = setting("", "The token that reads the repository and writes the memory and the comment.", secret=True)
+    config: str = setting(".github/precedent.yml", "Path of the settings on the default branch.", **GLOB)
+    run: Run = setting("", "What a run by hand does; other events ignore it.", choices=get_args(Run))
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 

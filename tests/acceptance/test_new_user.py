@@ -17,6 +17,7 @@ from bot.domain.thread import is_forgotten
 from bot.settings.yaml_file import TEMPLATES
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
 from tests.docs.pages import CODE, blocks, section, text
+from tools.address import address
 
 pytestmark = pytest.mark.slow
 PLACE = ".github/workflows/precedent.yml"
@@ -26,11 +27,10 @@ HEADING = "Switch it off, or remove it"
 
 
 def as_the_readme_says() -> str:
-    """Its workflow with what it says to put in: the account in place of OWNER, a commit in place of the tag."""
+    """Its workflow, of the account that it is used from, with a commit instead of the tag, as long as there is none."""
     (shown,) = (block for block in blocks("README.md", "yaml") if "\njobs:" in block)
-    assert "in place of\n`OWNER`" in text("README.md") or "in place of `OWNER`" in text("README.md")
-    assert "put the full id of a commit in place of `v1`" in text("README.md")
-    return shown.replace("OWNER/", "octo-org/").replace("@v1", f"@{COMMIT}")
+    assert "use the full id of a commit instead of `v1`" in " ".join(text("README.md").split())
+    return shown.replace(f"{address()}@v1", f"octo-org/precedent@{COMMIT}")
 
 
 def rows() -> dict[str, str]:
@@ -115,7 +115,7 @@ def day(tmp_path: Path) -> Iterator[Newcomer]:
 
 def let_speak(day: Newcomer) -> None:
     (line,) = (line for line in as_the_readme_says().splitlines() if line.strip().startswith("mode: summary"))
-    assert "take this line out and it comments" in line
+    assert "remove this line to let it comment" in line
     day.put(PLACE, as_the_readme_says().replace(f"{line}\n", ""))
 
 

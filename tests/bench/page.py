@@ -26,7 +26,7 @@ TITLES = {
 PICTURES = {"growth": "bench-growth.svg", "quality": "bench-quality.svg"}
 ABOUT = {
     "bench-ratios.svg": "Every ratio as a bar: left of the line ours needs less than its peer, right of it more.",
-    "bench-growth.svg": "How many megabytes a clone gets, after so many events: the branch beside the records as JSON.",
+    "bench-growth.svg": "How many megabytes a clone gets, after so many events: the branch, and the records as JSON.",
     "bench-quality.svg": "RR@1, RR@5, RR@10 and MRR of ours, of BM25 and of similar titles, as bars.",
 }
 HEAD = ("what", "ours", "95 of 100", "peer's", "peer", "ratio", "limit", "")
@@ -46,7 +46,8 @@ def written(kept: Mapping[str, Any]) -> Iterator[str]:
     yield machine(kept)
     results = results_of(kept)
     yield listed("Over the limit", map(over, (result for result in results if result.is_within is False)))
-    yield listed("Behind a peer", map(behind, (result for result in results if result.is_better is False)))
+    compared = [result.is_better for result in results if result.is_better is not None]
+    yield f"**Behind a peer**: {compared.count(False)} of {len(compared)} ratios.\n"
     if any(result.ratio and result.group != "quality" for result in results):
         yield picture("bench-ratios.svg")
     for group in GROUPS:
@@ -78,17 +79,12 @@ def over(result: Result) -> str:
     return f"{result.what} ({shown(reached)} {unit}, limit {shown(result.limit.value)})"
 
 
-def behind(result: Result) -> str:
-    assert result.peer is not None
-    return f"{result.what} ({shown(result.ratio or 0.0)} × {result.peer.name})"
-
-
 def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iterator[str]:
     """A heading, the table, tables beside it, the plot, and when it was measured."""
     if not results:
         return
     yield f"### {TITLES[group]}\n"
-    yield markdown(HEAD, [cells(result) for result in results])
+    yield markdown(HEAD, list(once(results)))
     for entry in entries(group, kept):
         for table in entry["tables"]:
             if table["group"] == group:
@@ -97,6 +93,15 @@ def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iter
         yield picture(PICTURES[group])
     for entry in entries(group, kept):
         yield f"{entry['data']}. {entry['date']}, commit `{entry['commit']}`, {entry['note']}.\n"
+
+
+def once(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
+    """The rows; the same measure with a further peer repeats neither its name nor our figures."""
+    before: tuple[str, ...] = ()
+    for result in results:
+        row = cells(result)
+        yield ("", "", "", *row[3:]) if row[:3] == before else row
+        before = row[:3]
 
 
 def entries(group: str, kept: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -50,12 +50,12 @@ STANDARD = (
 )
 
 ON_DEMAND = {
-    "bench_contention": "a test runs it; what it proves, that nothing is lost, has no peer",
-    "bench_ranking": "each step of the ranking by itself, many minutes; `quality` has its first and last row",
-    "bench_server": "a burst, held by a test; wrk and hey, which send faster than ours, have to be installed",
-    "bench_silence": "speaking or being silent, an hour on the whole archive; evaluation.md tells its figures",
+    "bench_contention": "a test runs it, and it has no peer",
+    "bench_ranking": "each step of the ranking, many minutes",
+    "bench_server": "a burst of deliveries; needs wrk and hey",
+    "bench_silence": "speaking or being silent, an hour",
     "bench_size": "100,000 threads, about an hour",
-    "bench_worth": "graded pairs, which make a table and no ratio; evaluation.md has it",
+    "bench_worth": "graded pairs; see evaluation.md",
 }
 """Script → why `make bench` leaves it out."""
 

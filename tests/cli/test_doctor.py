@@ -31,6 +31,7 @@ from bot.memory.manifest import Manifest
 from bot.settings.schema import Settings
 from tests.cli.clinic import NOW, PATH, REPOSITORY, WORKFLOW, Clinic, newer, threads
 from tests.cli.console import Run
+from tools.address import address
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "@08c6903cd8c0fde910a37f88322edcfb5dd907a8"
@@ -231,7 +232,7 @@ def test_a_workflow_that_is_as_it_should_be_has_no_problem() -> None:
 def test_our_own_workflow_and_that_of_the_readme_have_no_problem() -> None:
     readme = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert readme
-    for text in (readme[1].replace("OWNER/", "octo-org/"), (ROOT / PATH).read_text("utf-8")):
+    for text in (readme[1].replace(address(), "octo-org/precedent"), (ROOT / PATH).read_text("utf-8")):
         steps, told = github.find_workflows({PATH: text.encode()}, is_ours=True)
         assert len(steps) == 1
         findings = [*told, *github.check_workflow(steps, comments=True)]

@@ -6,6 +6,7 @@ import argparse
 import ast
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from bot.server.options import FLAGS, ServerOptions
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, code_of, parsers, rows, section, text
 
 PAGE = "docs/command-line.md"
+SHARED = "Options that several commands share"
 NOTHING = (None, False, 0, [], Path())
 """Defaults that need no word: without the option nothing of it happens."""
 
@@ -45,8 +47,22 @@ class Option(NamedTuple):
         return found[1] if found else ""
 
 
-def options(command: str, one: argparse.ArgumentParser, documentation: str) -> list[Option]:
-    told = {CODE.findall(cells[0])[0].split()[0]: cells for cells in rows(documentation)}
+def shared(command: str) -> list[list[str]]:
+    """The rows of the shared options that a command takes: it is named above the table, and not in the last column."""
+    parts = pairwise(section(PAGE, SHARED).split("\n\n"))
+    tables = [table for names, table in parts if table.startswith("| option |") and command in CODE.findall(names)]
+    return [cells[:2] for table in tables for cells in rows(table) if command not in CODE.findall(cells[2])]
+
+
+def described(command: str) -> list[list[str]]:
+    """The rows of all options of a command: those of its own section, and the shared ones, to which that links."""
+    own = section(PAGE, command)
+    assert ("(#options-that-several-commands-share)" in own) is bool(shared(command)), command
+    return [cells for cells in rows(own) if len(cells) == 2] + shared(command)
+
+
+def options(command: str, one: argparse.ArgumentParser, documentation: list[list[str]]) -> list[Option]:
+    told = {CODE.findall(cells[0])[0].split()[0]: cells for cells in documentation}
     found = []
     for action in one._actions:
         if not isinstance(action, argparse._HelpAction):
@@ -57,9 +73,9 @@ def options(command: str, one: argparse.ArgumentParser, documentation: str) -> l
 
 
 def documented() -> list[Option]:
-    found = [each for name, one in parsers().items() for each in options(name, one, section(PAGE, name))]
+    found = [each for name, one in parsers().items() for each in options(name, one, described(name))]
     install = parsers(parsers()["skill"])["install"]
-    return found + options("skill install", install, section("docs/agents.md", "The skill"))
+    return found + options("skill install", install, rows(section("docs/agents.md", "The skill")))
 
 
 OPTIONS = documented()
@@ -80,8 +96,8 @@ def test_a_second_name_of_a_command_is_told_where_the_command_is() -> None:
 
 @pytest.mark.parametrize("name", [*parsers(), "skill install"])
 def test_every_command_and_option_is_documented(name: str) -> None:
-    page, heading = ("docs/agents.md", "The skill") if name == "skill install" else (PAGE, name)
-    first = [CODE.findall(cells[0]) for cells in rows(section(page, heading)) if len(cells) == 2]
+    cells_of = rows(section("docs/agents.md", "The skill")) if name == "skill install" else described(name)
+    first = [CODE.findall(cells[0]) for cells in cells_of]
     told = {codes[0].split()[0] for codes in first if name != "skill install" or codes[0].startswith("--")}
     assert told == {each.name for each in OPTIONS if each.command == name}, f"precedent {name}"
 

@@ -18,6 +18,7 @@ import yaml
 from bot.settings.schema import describe
 from bot.settings.yaml_file import load_settings
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, text, tracked
+from tools.address import address
 
 JQ = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not here, which the README's lines are written for")
 MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")
@@ -185,7 +186,7 @@ def test_nothing_is_installed_by_a_name_that_may_be_somebody_elses() -> None:
 
 def test_installing_takes_the_steps_that_there_are() -> None:
     clone, into, program = block("docs/command-line.md", "git clone ")
-    assert re.fullmatch(r"git clone https://github\.com/OWNER/precedent && python3 -m venv p "
-                        r"&& p/bin/pip install \./precedent", clone)  # fmt: skip
+    begin = f"git clone https://github.com/{address()} "
+    assert clone == f"{begin}&& python3 -m venv p && p/bin/pip install ./precedent"
     assert into == "cd your-repo"
     assert re.fullmatch(r"\.\./p/bin/precedent \w+", program)

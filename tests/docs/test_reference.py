@@ -58,7 +58,7 @@ def test_the_page_of_settings_lists_no_setting_that_is_not_there() -> None:
 
 
 def test_what_is_written_from_the_code_is_as_the_code_has_it() -> None:
-    """Settings and their example, inputs, outputs, weights, parameters of tools, variables, the README's workflow."""
+    """Settings and their example, inputs, outputs, parameters of tools, variables, the README's workflow."""
     for page, expected in pages().items():
         there = page.read_text(encoding="utf-8").splitlines()
         differences = list(difflib.unified_diff(there, expected.splitlines(), n=0, lineterm=""))[2:]
@@ -97,17 +97,8 @@ def test_an_event_that_gives_no_such_input_is_no_dry_run() -> None:
 
 
 @pytest.mark.parametrize("part", ["inputs", "outputs"])
-def test_getting_started_explains_all_inputs_and_outputs(part: str) -> None:
-    assert table(section("docs/getting-started.md", part.capitalize())) == set(ACTION[part])
-
-
-def test_getting_started_tells_what_inputs_may_be_and_their_defaults() -> None:
-    told = {CODE.findall(cells[0])[0]: cells[1] for cells in rows(section("docs/getting-started.md", "Inputs"))}
-    for name, declared in ACTION["inputs"].items():
-        allowed = declared["description"].partition(ONE_OF)[2].rstrip(".")
-        assert {each for each in allowed.split(", ") if each} <= set(CODE.findall(told[name])), name
-        if name not in ("token", "dry-run") and declared["default"]:
-            assert f"`{declared['default']}` by default" in told[name], name
+def test_the_page_of_settings_explains_all_inputs_and_outputs(part: str) -> None:
+    assert table(section("docs/settings.md", f"{part.capitalize()} of the action")) == set(ACTION[part])
 
 
 def test_the_outputs_of_the_action_are_those_that_are_written() -> None:
@@ -139,7 +130,7 @@ def test_workflows_of_pages_give_inputs_and_use_outputs_that_there_are() -> None
     assert used > 5
 
 
-# -- weights -------------------------------------------------------------------------------------------------------
+# -- the threshold ---------------------------------------------------------------------------------------------------
 
 
 def test_the_threshold_is_that_of_the_code() -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.faults --write` writes docs/faults.md anew, `--check` says whether it is what the tables say."""
+"""`python -m tests.faults --write` writes docs/faults.md, `--check` says whether it is what the tables say."""
 
 from __future__ import annotations
 

@@ -24,15 +24,15 @@ from tests.faults.table import (
 )
 
 AFTER = {
-    "now": "All of it, in this run{}.",
-    "later": "The next run{} makes up for it.",
-    "never": "Nothing{}: it is remembered, not said, and not tried again.",
+    "now": "This run repairs it{}.",
+    "later": "The next run{} catches up.",
+    "never": "Nothing{}: the issue is remembered, but the comment is not tried again.",
 }
 CANCELLED = (
-    "| nothing: the run is cancelled | grey | Nothing. | A newer run took its place in the queue and does its work. "
-    "Only a deletion or a transfer is told once: [security](security.md#what-is-not-promised). |"
+    "| nothing: the run is cancelled | grey | Nothing. | A newer run in the queue does its work. "
+    "Only a deletion or transfer [may be missed](security.md#what-is-not-promised). |"
 )
-"""GitHub's queue is no part of what is played: of the runs that wait in a concurrency group it keeps the newest."""
+"""GitHub's queue is not simulated: of the runs waiting in a concurrency group it keeps the newest."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,23 @@ OUT = ("5xx", "dropped")
 LIMITS = ("primary limit", "secondary limit")
 ALL = (
     Advice("`GitHub refused the token (401)`; `git fetch: …` or `git push: …; check the token`",
-           "With a token of your own: renew it. With the job's: start the run again.",
-           each((LIST, OWN, CREATE, CHANGE, REPLY), ("401",)), ("fetch: 401", "push: 401"), once=" with a token that is taken"),
+           "Renew your own token; with the job's token, start the run again.",
+           each((LIST, OWN, CREATE, CHANGE, REPLY), ("401",)), ("fetch: 401", "push: 401"), once=" with a valid token"),
     Advice("`the token may not do this (403 …): give the job 'issues: write'`; `git push: …; give the job` … `contents: write`",
-           "Give the job the permission that the line names.",
+           "Give the job the permission named in the line.",
            each((LIST, OWN, PROMISED, CREATE, CHANGE, REPLY), ("permission",)), ("fetch: 403", "push: 403"), once=" with the permission"),
     Advice("`GitHub's rate limit is reached until 13:00 UTC`", "Nothing.",
            (*each((LIST, OWN, MENTIONED, CREATE, CHANGE, REPLY), LIMITS), *each((LIST, CREATE), SECONDARY_KINDS),
             (HISTORY, "secondary limit")), rebuild=("primary limit", "limit with status 200", "secondary limit of an hour"),
-           more="What was read is kept."),
+           more="Whatever was read is kept."),
     Advice("`GitHub answered 502: the next run catches up`; `GitHub did not answer …`; `git fetch: …` or `git push: …; check the network …`",
-           "Nothing; githubstatus.com says how long.",
+           "Nothing; see githubstatus.com.",
            (*each((LIST, OWN, CHANGE, REPLY, CREATE), OUT), (THREAD, "5xx")), ("fetch: 5xx", "fetch: dropped", "push: 5xx", "push: 429")),
-    Advice("nothing: GitHub did what was asked, and its answer was lost", "Nothing.",
+    Advice("nothing: GitHub did the work, but its answer was lost", "Nothing.",
            each((CREATE, REPLY, FOLD), ("lost reply",)), ("push: lost reply",),
-           more="What stands is looked for, so no comment is posted twice."),
+           more="It looks for the comment first, so none is posted twice."),
     Advice("`git push: … GH006 …` or `… GH013 …`: a rule protects the branch",
-           "Leave `precedent` out of the rule, let an App pass it, or set `branch`.", git=("protected branch (GH006)", "ruleset (GH013)"),
+           "Exclude `precedent` from the rule, let an App bypass it, or set `branch`.", git=("protected branch (GH006)", "ruleset (GH013)"),
            once=" that may push"),
     Advice("`git push: … was archived …`: the repository is archived", "Nothing, or unarchive it.", git=("archived repository",),
            once=" after it is unarchived"),
@@ -82,19 +82,19 @@ ALL = (
            (*each((CREATE,), ("archived", "locked", "interaction limit", "2,500 comments")), (REPLY, "locked"))),
     Advice("`issues are switched off in this repository`", "Switch them on, or remove the workflow.",
            each((LIST, HISTORY), ("issues switched off",)), rebuild=("issues switched off",),
-           once=" after they are on", more="Nothing is taken for gone."),
+           once=" after they are on", more="Nothing is treated as deleted."),
     Advice("`the memory has format … which a newer Precedent wrote`", "Raise the version in the `uses:` of the workflow ([upgrades](upgrades.md)).", git=("newer format",),
-           once=" after the update", more="The branch is left as it is."),
+           once=" after the update", more="The branch is not changed."),
     Advice("`There was no memory to go on from, …`, or nothing: the memory branch was deleted or set back",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
-           more="Comments that stand are found again; that a person deleted one is not known any more, so it may be written anew."),
+           more="Existing comments are found. A comment that somebody had deleted may be posted again."),
     Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
-           more="What was lost is read again from GitHub or made from the records."),
+           more="It reads the lost part from GitHub or rebuilds it from the records."),
     Advice("`there is … where memory is to be kept, and no memory: choose another branch`",
            "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),
     Advice("``The history could not be read …: … Start `rebuild` again later``: a rebuild by hand", "Start it again later.", rebuild=("503", "dropped"),
-           more="What was read is kept, and where the line says so, the schedule goes on."),
-    Advice("`GitHub does not take that (422 …)`", "Report it: this is a fault of ours.", each((CREATE, CHANGE, REPLY), ("422",))),
+           more="Whatever was read is kept; if the line says so, scheduled runs continue."),
+    Advice("`GitHub does not take that (422 …)`", "Report it: this is a bug.", each((CREATE, CHANGE, REPLY), ("422",))),
 )  # fmt: skip
 
 

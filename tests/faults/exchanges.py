@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.acceptance.stage import REPOSITORY
@@ -117,45 +117,43 @@ def later(code: int, says: str) -> Outcome:
 
 
 FINE = Outcome(0, "", "now", True)
-NOTHING = "Nothing is written and nothing is said; the next run lists the same and makes up for it."
+NOTHING = "Nothing is written or posted; the next run catches up."
 
 ROWS = (
-    Row("fetch: 401", struck(FETCH, "401"), later(1, "git fetch"), "The remedy. " + NOTHING),
-    Row("fetch: 403", struck(FETCH, "permission"), later(1, "contents: write"), "The permission is named. " + NOTHING),
-    Row("fetch: 404", struck(FETCH, "404"), later(1, "git fetch"), "A private repository for a token that may not see it."),
+    Row("fetch: 401", struck(FETCH, "401"), later(1, "git fetch"), "The error names the remedy. " + NOTHING),
+    Row("fetch: 403", struck(FETCH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
+    Row("fetch: 404", struck(FETCH, "404"), later(1, "git fetch"), NOTHING),
     Row("fetch: 5xx", struck(FETCH, "5xx"), later(1, "git fetch"), "Three tries with growing pauses. " + NOTHING),
-    Row("fetch: 5xx once", struck(FETCH, "5xx", 1), FINE, "Tried again."),
+    Row("fetch: 5xx once", struck(FETCH, "5xx", 1), FINE, "The request is repeated."),
     Row("fetch: dropped", struck(FETCH, "drop"), later(1, "git fetch"), NOTHING),
-    Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "Tried again."),
-    Row("fetch: slow", struck(FETCH, "slow", 2), FINE, "Up to 300 seconds a call, and not below 1,000 bytes a second."),
-    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "What is not saved is not posted: no comment. " + NOTHING),
-    Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The permission is named; no comment."),
+    Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "The request is repeated."),
+    Row("fetch: slow", struck(FETCH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
+    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "The error names the remedy. " + NOTHING),
+    Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
     Row("push: 404", struck(PUSH, "404"), later(1, "git push"), NOTHING),
-    Row("push: 429", struck(PUSH, "429"), later(1, "git push"), "Three tries with pauses, then the next run."),
-    Row("push: 5xx", struck(PUSH, "5xx"), later(1, "git push"), "Three tries with pauses, then the next run."),
-    Row("push: 5xx once", struck(PUSH, "5xx", 1), FINE, "Tried again: a push that arrived twice moves the branch once."),
-    Row("push: dropped once", struck("POST " + PUSH, "drop", 1), FINE, "Tried again."),
-    Row("push: lost reply", struck("POST " + PUSH, "dup", 1), FINE,
-        "The push was done and nobody said so: where the branch stands tells it."),
-    Row("push: slow", struck(PUSH, "slow", 2), FINE, "Waited for."),
+    Row("push: 429", struck(PUSH, "429"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
+    Row("push: 5xx", struck(PUSH, "5xx"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
+    Row("push: 5xx once", struck(PUSH, "5xx", 1), FINE, "The request is repeated."),
+    Row("push: dropped once", struck("POST " + PUSH, "drop", 1), FINE, "The request is repeated."),
+    Row("push: lost reply", struck("POST " + PUSH, "dup", 1), FINE, "The run sees from the branch that the push arrived."),
+    Row("push: slow", struck(PUSH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
     Row("push: page of a proxy", struck(PUSH, "html"), later(1, "git push"), NOTHING),
-    Row("protected branch (GH006)", ruled("GH006"), later(1, "GH006"), "The rule, and the two ways out of it. " + NOTHING),
-    Row("ruleset (GH013)", ruled("GH013"), later(1, "GH013"), "The rule, and the two ways out of it. " + NOTHING),
-    Row("archived repository", archived, later(0, "archived"), "The run ends well with a notice; no second try."),
-    Row("somebody pushed first", meanwhile(raced), FINE, "The changes of the run are put on the new tip, and pushed again."),
-    Row("branch deleted in the run", meanwhile(deleted), FINE, "It is made anew from what the run holds."),
-    Row("branch squashed in the run", meanwhile(foreign), FINE, "Its manifest is valid: the changes are put on it."),
-    Row("branch set back in the run", meanwhile(set_to_first), FINE, "Likewise; what is missing is caught up with."),
-    Row("branch deleted before", deleted, FINE, "History is read again; a comment that stands is found by its marker."),
-    Row("branch set back before", set_to_first, FINE, "Its cursor is older, and so is what is asked for."),
-    Row("branch of another past", foreign, FINE, "Its manifest is valid: it is taken, and caught up with from its cursor."),
-    Row("branch of another project", strange, later(1, "choose another branch"), "Somebody's files are not written over.", deleted),
-    Row("manifest missing", no_manifest, FINE, "Read again from the records, and said."),
-    Row("index file cut", cut("index"), FINE, "The index is made anew from the records, and the run says so."),
+    Row("protected branch (GH006)", ruled("GH006"), later(1, "GH006"), "The error names the remedy. " + NOTHING),
+    Row("ruleset (GH013)", ruled("GH013"), later(1, "GH013"), "The error names the remedy. " + NOTHING),
+    Row("archived repository", archived, later(0, "archived"), "The run succeeds with a notice, and does not try again."),
+    Row("somebody pushed first", meanwhile(raced), FINE, "The run applies its changes to the new tip and pushes again."),
+    Row("branch deleted in the run", meanwhile(deleted), FINE, "The run creates it again from what it holds."),
+    Row("branch squashed in the run", meanwhile(foreign), FINE, "The changes are applied to it; later runs read what is missing."),
+    Row("branch set back in the run", meanwhile(set_to_first), FINE, "The changes are applied to it; later runs read what is missing."),
+    Row("branch deleted before", deleted, FINE, "History is read again; existing comments are found by their marker."),
+    Row("branch set back before", set_to_first, FINE, "Its cursor is older, so the run reads more."),
+    Row("branch of another past", foreign, FINE, "Its manifest is valid, so the run continues from its cursor."),
+    Row("branch of another project", strange, later(1, "choose another branch"), "Foreign files are never overwritten.", deleted),
+    Row("manifest missing", no_manifest, FINE, "It is rebuilt from the records, and the run says so."),
+    Row("index file cut", cut("index"), FINE, "The index is rebuilt from the records, and the run says so."),
     Row("record cut", cut("records"), FINE, "That one thread is read again from GitHub."),
     Row("newer format", newer, later(2, "newer Precedent"),
-        "It is not touched, and nothing is posted until this version is updated. "
-        "The way back is by hand: delete the branch, and history is read again.", one_back),
+        "The branch is not touched and nothing is posted until you upgrade. To go back, delete the branch; history is read again.", one_back),
 )  # fmt: skip
 
 
@@ -168,12 +166,13 @@ def play(row: Row, on: Stages) -> Played:
     return after(code, scene, theatre, [], scene.due, row.mend)
 
 
-def chapter() -> Iterator[str]:
+def chapter(when: Mapping[str, str]) -> Iterator[str]:
     """The part of the page about git."""
     yield "### Git\n"
-    yield "An issue was opened that points at a decision.\n"
-    yield "| trouble | exit | what was due | remembered | why |"
-    yield "|---|---|---|---|---|"
+    yield "A new issue mentions a decision.\n"
+    yield "| trouble | exit | comment posted by | why |"
+    yield "|---|---|---|---|"
+    groups: dict[tuple[str, ...], list[str]] = {}
     for row in ROWS:
-        when = {"now": "this run", "later": "next run", "never": "never"}[row.outcome.done]
-        yield f"| {row.name} | {row.outcome.code} | {when} | {'yes' if row.outcome.remembers else 'next run'} | {row.why} |"
+        groups.setdefault((f"{row.outcome.code}", when[row.outcome.done], row.why), []).append(row.name)
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())

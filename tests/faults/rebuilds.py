@@ -33,17 +33,17 @@ class Row:
 AGAIN = "Start `rebuild` again later"
 LIMIT = "limit is reached until"
 ROWS = (
-    Row("503", "503", 1, AGAIN, "later", "Who started it is told. What was read is kept, the schedule goes on, and so does the next `rebuild`."),
-    Row("503 once", "503", 0, "", "now", "Asked again.", times=1),
-    Row("dropped", "drop", 1, AGAIN, "later", "As 503."),
-    Row("primary limit", "primary403", 0, LIMIT, "later", "The run ends well with a notice, what was read is kept, and the next runs go on."),
-    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The same."),
-    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The same."),
-    Row("secondary limit of a second", "secondary403", 0, "", "now", "A limit that is over within 90 seconds is waited for.", times=1, seconds=1),
-    Row("401", "401", 1, "refused the token", "later", "The remedy; what was read is kept."),
-    Row("permission", "permission", 1, "issues: write", "later", "The remedy; what was read is kept."),
-    Row("404", "404", 0, "", "now", "A server without GraphQL is read by REST."),
-    Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is taken for gone; when they are on again, the next run goes on."),
+    Row("503", "503", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
+    Row("503 once", "503", 0, "", "now", "The request is repeated.", times=1),
+    Row("dropped", "drop", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
+    Row("primary limit", "primary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
+    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
+    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
+    Row("secondary limit of a second", "secondary403", 0, "", "now", "The run waits for a limit that ends within 90 seconds.", times=1, seconds=1),
+    Row("401", "401", 1, "refused the token", "later", "The error names the remedy. The run keeps what it read."),
+    Row("permission", "permission", 1, "issues: write", "later", "The error names the remedy. The run keeps what it read."),
+    Row("404", "404", 0, "", "now", "The run uses REST, as on a server without GraphQL."),
+    Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is treated as deleted. The next run after they are on again continues."),
 )  # fmt: skip
 
 
@@ -68,9 +68,13 @@ def play(row: Row, stage: Stage) -> tuple[int, str]:
 def chapter() -> Iterator[str]:
     """The part of the page about a rebuild."""
     yield "### A rebuild\n"
-    yield "A run by hand with `rebuild` has read fifty issues and is to read more.\n"
-    yield "| trouble | exit | read to its end | why |"
+    yield "A manual `rebuild` has read fifty issues when the fault occurs.\n"
+    yield "| trouble | exit | finished by | why |"
     yield "|---|---|---|---|"
+    groups: dict[tuple[str, ...], list[str]] = {}
     for row in ROWS:
-        yield f"| {row.name} | {row.code} | {'this run' if row.done == 'now' else 'next runs'} | {row.why} |"
+        groups.setdefault((f"{row.code}", "this run" if row.done == "now" else "next runs", row.why), []).append(
+            row.name
+        )
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())
     yield ""

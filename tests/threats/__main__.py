@@ -1,4 +1,4 @@
-"""Writes the threats into docs/security.md and their tests into docs/threats.md; `--check` compares them only."""
+"""Writes the threats and their tests into docs/threats.md; `--check` compares only."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from tests.threats import table_content, table_process
 from tests.threats.threat import Threat
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "security.md"
-TRIED = ROOT / "docs" / "threats.md"
+PAGE = ROOT / "docs" / "threats.md"
 OPENING = """# Threats and the tests that try them
 
-Each row of the [table of threats](security.md#what-others-may-try) has its tests here, or the reason why it does not
-apply. This page is written by `python -m tests.threats`; with `--check` that fails where a row has no test, or names
-one that does not exist.
+For each threat: the defence, and how many tests in which file try it. `tests/threats/table_content.py` and
+`table_process.py` name each test. [Security](security.md) explains who is trusted with what.
+`python -m tests.threats` writes this page; with `--check` it fails if a row has no test, or names one that does not
+exist.
 """
-BEGIN, END = "<!-- threats: begin -->", "<!-- threats: end -->"
 ROWS = range(1, 37)
 
 
@@ -60,27 +59,16 @@ def functions(file: str) -> frozenset[str]:
 
 
 def rendered(threats: Iterable[Threat]) -> str:
-    """The table as Markdown."""
-    lines = ["| # | what may be tried | what stands in the way |", "| ---: | --- | --- |"]
-    for threat in threats:
-        stands = threat.stands or f"Does not apply: {threat.not_applicable}."
-        lines.append(f"| {threat.row} | {cell(threat.threat)} | {cell(stands)} |")
-    return "\n".join(lines)
+    """The page, as Markdown: each threat with its defence, and its tests by file."""
+    return "\n".join([OPENING, *(line for threat in threats for line in _lines(threat))])
 
 
-def tried(threats: Iterable[Threat]) -> str:
-    """The page of the tests, as Markdown: each row's, under the file they are in."""
-    return "\n".join([OPENING, *(line for threat in threats for line in _tests_of(threat))])
-
-
-def _tests_of(threat: Threat) -> Iterator[str]:
-    yield f"## {threat.row}. {cell(threat.threat)}\n"
-    if threat.not_applicable:
-        yield f"Does not apply: {threat.not_applicable}.\n"
+def _lines(threat: Threat) -> Iterator[str]:
+    yield f"## {threat.row}. {_one_line(threat.threat)}\n"
+    yield f"{_one_line(threat.stands or f'Does not apply: {threat.not_applicable}.')}\n"
     for file, names in grouped(threat.tests).items():
-        yield f"[{file}](../{file})\n"
-        yield from (f"- `{name}`" for name in names)
-        yield ""
+        yield f"- [{file}](../{file}): {len(names)}"
+    yield ""
 
 
 def grouped(tests: Iterable[str]) -> dict[str, list[str]]:
@@ -92,31 +80,21 @@ def grouped(tests: Iterable[str]) -> dict[str, list[str]]:
     return files
 
 
-def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
-def pages() -> dict[Path, str]:
-    """Both pages as they are to be: docs/security.md with the table of today, and docs/threats.md."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    security = f"{before}{BEGIN}\n\n{rendered(table())}\n\n{END}{rest.partition(END)[2]}"
-    return {PAGE: security, TRIED: tried(table())}
-
-
-def stale() -> Iterator[str]:
-    """The pages that are not what the table says."""
-    for path, text in pages().items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            yield f"docs/{path.name}: run python -m tests.threats"
+def is_stale() -> bool:
+    """Whether the page differs from the table."""
+    return not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != rendered(table())
 
 
 def main(arguments: list[str]) -> int:
     wrong = list(faults(table()))
     if "--check" in arguments:
-        wrong += stale()
+        wrong += [f"docs/{PAGE.name}: run python -m tests.threats"] * is_stale()
     elif not wrong:
-        for path, text in pages().items():
-            path.write_text(text, encoding="utf-8")
+        PAGE.write_text(rendered(table()), encoding="utf-8")
     print("\n".join(wrong) or f"{len(table())} threats, {sum(len(threat.tests) for threat in table())} tests")
     return bool(wrong)
 

@@ -23,8 +23,8 @@ POISON = "tests/recall/test_poison.py::"
 ROWS = (
     Threat(
         4,
-        "A template of the repository runs code, or runs without end",
-        "A language of few listed nodes over plain values, each step paid from a budget; else the shipped one is used.",
+        "A template of the repository runs code, or never ends",
+        "Templates use a short list of features on plain values, within a budget; otherwise the shipped one is used.",
         (
             f"{OWN_TEMPLATES}test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so",
             f"{OWN_TEMPLATES}test_the_costliest_template_within_the_budget_takes_far_less_than_two_seconds",
@@ -38,8 +38,8 @@ ROWS = (
     ),
     Threat(
         5,
-        "Words of an issue are read as a template",
-        "Foreign words reach templates as values only, and no value is looked at for placeholders.",
+        "Words of an issue are treated as a template",
+        "Other people's words reach templates only as values, which are never searched for placeholders.",
         (
             f"{PLACES}test_a_template_in_a_strangers_words_is_shown_as_it_was_written",
             f"{OWN_TEMPLATES}test_peoples_words_are_never_read_as_a_template",
@@ -48,8 +48,8 @@ ROWS = (
     ),
     Threat(
         7,
-        "YAML that runs code, unfolds without end, or means two things",
-        "64 KB at most, counted before a tree is built; no tags, anchors or second keys; errors name file and line.",
+        "YAML that runs code, expands endlessly, or is ambiguous",
+        "At most 64 KB, checked before parsing; no tags, anchors or duplicate keys; errors name file and line.",
         (
             f"{SETTINGS}test_nothing_hostile_is_taken_for_settings",
             f"{SETTINGS}test_no_file_takes_more_than_a_second_and_256_megabytes",
@@ -61,7 +61,7 @@ ROWS = (
     Threat(
         8,
         "A text that takes quadratic time to read",
-        "Patterns without nested repetition, scanners that never look back, texts cut at 65,536 characters.",
+        "Patterns have no nested repetition, scanners never look back, and texts are cut at 65,536 characters.",
         (
             f"{LINEAR}test_four_times_the_text_takes_four_times_as_long",
             f"{LINEAR}test_beyond_the_longest_text_that_github_takes_it_is_no_different",
@@ -72,7 +72,7 @@ ROWS = (
     Threat(
         9,
         "Search words that are operators, or a query of 100,000 terms",
-        "A query is built of terms, never parsed from text; the 512 weightiest are looked up.",
+        "A query is built from terms, never parsed from text; only the 512 with the most weight are looked up.",
         (
             f"{QUERIES}test_operators_find_nothing_that_their_words_do_not",
             f"{QUERIES}test_a_query_of_operators_without_end_looks_up_a_bounded_number_of_terms",
@@ -82,8 +82,8 @@ ROWS = (
     ),
     Threat(
         10,
-        "Somebody writes our hidden marker",
-        "A comment is ours by its author and its first line together; nothing in it is trusted.",
+        "Somebody copies the bot's hidden marker",
+        "The bot recognises its comment by author and first line together, and trusts nothing in it.",
         (
             f"{MARKER}test_copies_of_our_comment_by_others_are_never_taken_for_ours",
             f"{MARKER}test_copies_that_stand_there_before_us_keep_us_from_nothing",
@@ -95,7 +95,7 @@ ROWS = (
     Threat(
         11,
         "Mentions in quoted words ping people",
-        "An invisible space behind every @ of a stranger, in code too; titles are cut.",
+        "Every @ in a quotation is followed by an invisible space, in code too; titles are cut.",
         (
             f"{PLACES}test_some_of_the_corpus_changes_nothing_but_words",
             f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
@@ -105,8 +105,8 @@ ROWS = (
     ),
     Threat(
         12,
-        "Our comment leaves backlinks on every issue that it names",
-        "Links go through the host without backlinks, numbers are never written as #N, hits are few.",
+        "The bot's comment leaves backlinks on every issue that it names",
+        "Links use GitHub's host without backlinks, numbers are never written as #N, and hits are few.",
         (
             f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
             f"{RENDER}test_links_between_issues_go_through_the_redirect_host",
@@ -116,8 +116,8 @@ ROWS = (
     ),
     Threat(
         13,
-        "A line of ours is taken for 'Duplicate of' or a closing word",
-        "The phrase is broken in foreign words, and a rendered comment with such a line is not used.",
+        "GitHub takes a line of the comment for 'Duplicate of' or a closing keyword",
+        "The phrase is broken up in quotations, and a rendered comment with such a line is not used.",
         (
             f"{PLACES}test_no_line_says_for_a_person_that_it_is_a_duplicate_or_closes_anything",
             f"{RENDER}test_no_line_makes_github_act",
@@ -127,8 +127,8 @@ ROWS = (
     ),
     Threat(
         14,
-        "Markdown or HTML that leaves its place: images, links, tables, unclosed elements",
-        "What has a meaning is escaped, code has fences longer than its own, only addresses of ours are linked.",
+        "Markdown or HTML that escapes: images, links, tables, unclosed elements",
+        "Markup is escaped, code has longer fences than any inside it, and only the bot's own addresses are linked.",
         (
             f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
             f"{PLACES}test_the_longest_run_of_anything_changes_nothing_but_words",
@@ -141,8 +141,8 @@ ROWS = (
     ),
     Threat(
         15,
-        "Characters that hide or turn text around",
-        "They are taken out of all that is shown, and folded for searching.",
+        "Characters that hide or reverse text",
+        "They are removed from everything that is shown, and folded for searching.",
         (
             f"{PLACES}test_nothing_invisible_of_a_stranger_is_published",
             f"{CONTEXT}test_nothing_invisible_is_left_of_the_whole_corpus",
@@ -152,8 +152,8 @@ ROWS = (
     ),
     Threat(
         16,
-        "Instructions for the agents that read our files",
-        "A notice that it is data; words in elements or fences that they cannot end; hidden text is taken out.",
+        "Instructions for the agents that read the bot's files",
+        "A notice says that it is data; words are in elements or fences that they cannot end; hidden text is removed.",
         (
             f"{CONTEXT}test_instructions_stand_after_the_notice_that_they_are_data_and_only_where_words_are_quoted",
             f"{CONTEXT}test_what_a_person_does_not_see_no_agent_reads",
@@ -166,8 +166,8 @@ ROWS = (
     ),
     Threat(
         25,
-        "Two bots that answer each other for ever",
-        "Bots and our own account are never answered; one comment on an issue, changed only when its facts change.",
+        "Two bots that answer each other forever",
+        "Bots, itself included, are never answered; there is one comment per issue, changed only with its facts.",
         (
             f"{MARKER}test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most",
             f"{MARKER}test_our_own_comment_as_an_event_is_answered_by_silence",
@@ -177,7 +177,7 @@ ROWS = (
     Threat(
         31,
         "Hundreds of stuffed issues crowd out the answers",
-        "A closed issue that nobody but the stranger who opened it stands behind is no answer, however alike it is.",
+        "A closed issue counts only if a known contributor or a second person took part.",
         (
             f"{POISON}test_no_flood_of_closed_or_open_issues_displaces_the_answer",
             f"{POISON}test_a_flood_leaves_the_candidates_to_the_others",
@@ -187,7 +187,7 @@ ROWS = (
     ),
     Threat(
         32,
-        "Settings or templates from a branch that somebody else writes",
+        "Settings or templates from somebody else's branch",
         "Both are read from the default branch only.",
         (f"{MARKER}test_settings_and_templates_of_another_branch_have_no_effect",),
     ),

@@ -27,7 +27,7 @@ ROWS = (
     Threat(
         1,
         "A title or comment runs as a script in a workflow",
-        "The Action reads the event's file; no step of ours, and none that the pages show, expands what people write.",
+        "The Action reads the event's file; no step in the workflows or pages expands text that people write.",
         (
             f"{SUPPLY}test_no_script_expands_anything_that_somebody_else_may_choose",
             f"{SUPPLY}test_the_action_takes_nothing_of_the_event_but_its_file",
@@ -37,7 +37,7 @@ ROWS = (
     Threat(
         2,
         "An index that runs code when it is opened",
-        "Nothing is unpickled: the index is read by a reader of our own, within bounds, and made anew when in doubt.",
+        "Nothing is unpickled: the project's own reader reads the index within bounds, and rebuilds it when in doubt.",
         (
             f"{INDEX}test_a_poisoned_index_runs_with_plain_whoosh_and_is_refused_here",
             f"{INDEX}test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing",
@@ -51,7 +51,7 @@ ROWS = (
     Threat(
         3,
         "Somebody with write access changes the memory branch",
-        "SHA-256 of every index file; records, manifest and shards are parsed as hostile; damage is told and mended.",
+        "Index files have SHA-256 sums; everything else is parsed as hostile; damage is reported and repaired.",
         (
             f"{INDEX}test_damage_of_any_kind_is_refused_or_does_no_harm",
             "tests/memory/test_manifest.py::test_every_difference_between_the_folder_and_the_manifest_is_found",
@@ -62,8 +62,8 @@ ROWS = (
     ),
     Threat(
         6,
-        "Settings, templates or memory that lead out of the repository",
-        "Read from git's tree, not from a disk: links and submodules are refused, names checked, sizes asked first.",
+        "Settings, templates or memory that point outside the repository",
+        "Read from git's tree, not from disk; links and submodules are refused, names and sizes checked first.",
         (
             f"{GIT}test_a_link_on_the_branch_is_never_followed",
             f"{GIT}test_a_link_in_place_of_settings_or_a_template_is_never_followed",
@@ -76,8 +76,8 @@ ROWS = (
     ),
     Threat(
         17,
-        "A log line that the runner takes for a command",
-        "Each line is one line, without `::` and `##[`; what git, GitHub and libraries say goes the same way.",
+        "A log line that the runner treats as a command",
+        "Every message becomes one line without `::` and `##[`, including those of git, GitHub and libraries.",
         (
             f"{LOGS}test_five_thousand_hostile_texts_in_every_line_make_no_command",
             f"{LOGS}test_what_git_and_github_say_makes_no_command",
@@ -88,7 +88,7 @@ ROWS = (
     Threat(
         18,
         "A text that sets outputs or variables of the job",
-        "Seven outputs behind a delimiter of 128 random bits; GITHUB_ENV, GITHUB_PATH and GITHUB_STATE get nothing.",
+        "The seven outputs use a delimiter of 128 random bits; GITHUB_ENV, GITHUB_PATH and GITHUB_STATE get nothing.",
         (
             f"{LOGS}test_outputs_hold_our_names_and_nothing_else",
             f"{LOGS}test_the_delimiter_of_outputs_cannot_be_guessed",
@@ -99,7 +99,7 @@ ROWS = (
     Threat(
         19,
         "The token in a log, an argument, an address, a file or an error",
-        "It goes to git in GIT_CONFIG_* of its environment and to the API in a header; answers that repeat it are cut.",
+        "Git gets it in GIT_CONFIG_* of its environment, the API in a header; answers that repeat it are censored.",
         (
             f"{PROCESS}test_the_token_is_in_the_environment_of_git_alone_and_in_nothing_that_is_left",
             f"{TOKEN}test_no_token_where_the_surroundings_are_wrong",
@@ -114,8 +114,8 @@ ROWS = (
     ),
     Threat(
         20,
-        "A tag or image that is moved to other code",
-        "Actions are pinned to commits; a release names its image by digest, with provenance and a list of parts.",
+        "A tag or image that is moved to different code",
+        "Actions are pinned to commits; a release names its image by digest, with provenance and SBOM.",
         (
             f"{SUPPLY}test_actions_of_others_are_pinned_to_a_commit",
             f"{SUPPLY}test_actions_of_others_in_the_pages_are_pinned_too",
@@ -125,8 +125,8 @@ ROWS = (
     ),
     Threat(
         21,
-        "A cache that another run has filled",
-        "No cache of Actions is used, nor for a release; no workflow runs a stranger's commit with rights.",
+        "A cache filled by another run",
+        "Neither runs nor releases use a cache; no workflow runs a stranger's commit with rights.",
         (
             f"{SUPPLY}test_nothing_is_kept_in_a_cache_that_another_run_could_fill",
             f"{SUPPLY}test_no_workflow_runs_a_strangers_commit_with_rights",
@@ -135,7 +135,7 @@ ROWS = (
     Threat(
         22,
         "A token that may do more than is needed",
-        "`permissions: {}` at the top, `contents: write` and `issues: write` for the job; the calls are listed above.",
+        "`permissions: {}` at the top, two rights to write for the job; docs/security.md lists all calls.",
         (
             f"{PROCESS}test_a_token_with_the_documented_permissions_is_enough_and_no_other_call_is_made",
             f"{PROCESS}test_the_documents_list_every_call",
@@ -144,8 +144,8 @@ ROWS = (
     ),
     Threat(
         23,
-        "A command by somebody who may not give it, or put into an old comment",
-        "The permission API is asked at that moment; edited comments, quotes and code are not obeyed.",
+        "A command without permission, or edited into an old comment",
+        "GitHub is asked for the permission at that moment; edited comments, quotes and code do not count.",
         (
             f"{COMMANDS}test_an_outsider_switches_nothing_off",
             f"{COMMANDS}test_what_is_quoted_or_code_is_no_command",
@@ -158,7 +158,7 @@ ROWS = (
     Threat(
         24,
         "An account that poses as the bot, or as somebody with rights",
-        "Ours is known by author and marker together; rights by the account that GitHub names at that moment.",
+        "The bot is known by author and marker together, rights by the account that GitHub names at that moment.",
         (
             f"{REPLIES}test_who_writes_our_marker_is_not_taken_for_us",
             f"{REPLIES}test_our_own_words_are_never_obeyed",
@@ -170,7 +170,7 @@ ROWS = (
     Threat(
         26,
         "A forged, repeated or weakly signed webhook",
-        "The server believes SHA-256 over the raw bytes only, in constant time; an id that it knows is not done again.",
+        "Only SHA-256 over the raw bytes counts, compared in constant time; a known id is not handled again.",
         (
             f"{RECEIVE}test_each_refusal_has_its_status",
             f"{RECEIVE}test_nothing_is_parsed_before_the_signature_is_good",
@@ -184,7 +184,7 @@ ROWS = (
     Threat(
         27,
         "A flood of webhooks",
-        "Refused by size before it is read; bounds on connections, bodies, time and what waits; the slowest give way.",
+        "Large bodies are refused unread; connections, bodies, time and queue are bounded; the slowest are dropped.",
         (
             f"{WEB}test_26_mb_are_refused_without_being_read_into_memory",
             f"{WEB}test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed",
@@ -197,8 +197,8 @@ ROWS = (
     ),
     Threat(
         28,
-        "Names, configuration, hooks, submodules, links, filters and bombs that git would act on",
-        "Argument lists, checked names, a bare repository of our own, no configuration but ours, `fsck`, bounds.",
+        "Names, configuration, hooks, submodules, links, filters and bombs for git",
+        "Argument lists, checked names, a separate bare repository with its own configuration only, `fsck`, bounds.",
         (
             f"{OWN_GIT}test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused",
             f"{OWN_GIT}test_nothing_of_the_users_own_git_is_heard",
@@ -218,8 +218,8 @@ ROWS = (
     ),
     Threat(
         29,
-        "An address in a text or a setting that the bot is made to open",
-        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL (the App: PRECEDENT_…) alone; no link is followed.",
+        "An address in a text or setting that makes the bot open it",
+        "Addresses come only from GITHUB_API_URL and GITHUB_SERVER_URL (the App: PRECEDENT_…); no link is followed.",
         (
             f"{PROCESS}test_the_only_hosts_are_the_api_and_the_git_server",
             f"{OWN_GIT}test_other_addresses_are_refused_without_repeating_a_password",
@@ -228,8 +228,8 @@ ROWS = (
     ),
     Threat(
         30,
-        "Private or deleted text that stays, or shows elsewhere",
-        "Only this repository is read; what is edited, deleted or moved goes with the next run, history with a squash.",
+        "Private or deleted text that stays, or appears elsewhere",
+        "Only this repository is read; edited, deleted or moved text goes with the next run, history with a squash.",
         (
             "tests/threats/test_taken_back.py::test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history",
             f"{PRIVATE}test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history",
@@ -241,8 +241,8 @@ ROWS = (
     ),
     Threat(
         33,
-        "A way out of the container by the Docker socket that the runner mounts",
-        "Only git is started, only two hosts are spoken to; git gets nothing of the runner's environment.",
+        "Escape from the container through the runner's Docker socket",
+        "Only git is started, only two hosts are contacted; git gets nothing of the runner's environment.",
         (
             f"{PROCESS}test_git_is_the_only_program_that_is_started",
             f"{PROCESS}test_git_starts_nothing_but_parts_of_itself",
@@ -253,7 +253,7 @@ ROWS = (
     ),
     Threat(
         34,
-        "A dependency that is not the one that was meant",
+        "A substituted dependency",
         "Every package is locked to a version and SHA-256, installed with `--require-hashes --no-deps --only-binary`.",
         (
             f"{SUPPLY}test_the_image_is_built_from_hashes",
@@ -263,8 +263,8 @@ ROWS = (
     ),
     Threat(
         35,
-        "Two repositories that are taken for one",
-        "Each memory lies in its repository, and a run has a token for that one; the server goes by GitHub's numbers.",
+        "Two repositories that are confused",
+        "Each memory is in its repository, and a run's token is for that one; the server uses GitHub's numbers.",
         (
             f"{PRIVATE}test_two_repositories_on_one_server_know_nothing_of_each_other",
             f"{TENANTS}test_two_repositories_of_one_name_have_nothing_in_common",
@@ -276,8 +276,8 @@ ROWS = (
     ),
     Threat(
         36,
-        "Bombs of numbers, depth, size and broken characters in JSON",
-        "Bounds before parsing, numbers below 2^53 or none, lone surrogates and NUL replaced; one line where it ends.",
+        "JSON bombs: numbers, depth, size, broken characters",
+        "Bounds before parsing, numbers below 2^53 or none, lone surrogates and NUL replaced; a failure is one line.",
         (
             f"{PAYLOADS}test_a_payload_of_bombs_is_an_event_or_one_line",
             f"{PAYLOADS}test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not",

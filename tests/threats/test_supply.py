@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tools.address import address
 from tools.snippets import ROOT, main, workflows
 
 OWN = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
@@ -62,7 +63,7 @@ def test_actions_of_others_are_pinned_to_a_commit(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_actions_of_others_in_the_pages_are_pinned_too(name: str) -> None:
     used = [step["uses"] for step in steps(SHOWN[name]) if "uses" in step]
-    pinned = r"OWNER/precedent@v1|[\w./-]+@[0-9a-f]{40}|docker://[\w./-]+@sha256:[0-9a-f]{64}"
+    pinned = address() + r"@v1|[\w./-]+@[0-9a-f]{40}|docker://[\w./-]+@sha256:[0-9a-f]{64}"
     assert [each for each in used if not re.fullmatch(pinned, each)] == []
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.threats.__main__ import faults, is_test, rendered, stale, table, tried
+from tests.threats.__main__ import faults, grouped, is_stale, is_test, rendered, table
 from tests.threats.threat import Threat
 
 GOOD = "tests/threats/test_table.py::test_the_table_is_whole"
@@ -16,16 +16,16 @@ def test_the_table_is_whole() -> None:
     assert list(faults(table())) == []
 
 
-def test_the_pages_show_the_table_of_today() -> None:
-    assert list(stale()) == []
+def test_the_page_shows_the_table_of_today() -> None:
+    assert not is_stale()
 
 
-def test_the_page_of_tests_names_every_test_of_every_row() -> None:
-    parts = tried(table()).split("\n## ")[1:]
+def test_the_page_counts_the_tests_of_every_row() -> None:
+    parts = rendered(table()).split("\n## ")[1:]
     assert [int(part.partition(".")[0]) for part in parts] == [threat.row for threat in table()]
     for part, threat in zip(parts, table(), strict=True):
-        assert part.count("\n- `test_") == len(threat.tests)
-        assert all(f"- `{test.partition('::')[2]}`\n" in part for test in threat.tests)
+        assert all(f"](../{file}): {len(names)}\n" in part for file, names in grouped(threat.tests).items())
+        assert threat.stands in part
         assert threat.not_applicable in part
 
 
@@ -54,6 +54,6 @@ def test_a_test_is_known_by_file_and_name() -> None:
     assert not is_test("tests/threats/table_process.py::ROWS")
 
 
-def test_a_cell_keeps_to_its_row() -> None:
-    (_, _, row) = rendered([Threat(1, "a | b", "c\nd", (GOOD,))]).splitlines()
-    assert row == "| 1 | a \\| b | c d |"
+def test_a_threat_is_one_heading_and_one_line() -> None:
+    page = rendered([Threat(1, "a\nb", "c\nd", (GOOD,))])
+    assert "\n## 1. a b\n\nc d\n" in page

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,8 +22,8 @@ from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
 WORKFLOW = f"{WORKFLOW_FOLDER}/precedent.yml"
-PLACEHOLDER = "OWNER/precedent@v1"
-"""What the step uses where nobody said what: it names no account that there is."""
+_UNKNOWN = "OWNER/"
+"""Owner of the shipped workflow's action until a maintainer fills in this repository's address (tools/address.py)."""
 
 _MOST_FILES = 200
 _USUAL = ("main", "master")
@@ -57,6 +57,11 @@ class CheckoutInfo:
     main: str = "main"
 
 
+def shipped_action() -> str:
+    """The action that the shipped workflow uses."""
+    return _shipped("workflow.yml").partition("- uses: ")[2].partition("\n")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowChoice:
     """What a workflow is made of. The defaults make the one of the README.
@@ -64,7 +69,7 @@ class WorkflowChoice:
     ``mode`` is summary or comment; ``main`` is the default branch; ``hosted``: GitHub's own runners are there.
     """
 
-    action: str = PLACEHOLDER
+    action: str = field(default_factory=shipped_action)
     mode: str = "summary"
     main: str = "main"
     hosted: bool = True
@@ -148,7 +153,7 @@ def run_init(given: argparse.Namespace) -> object:
 
 def _write(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) -> None:
     wanted = [file for file in files if file.state in ("new", "replaced")]
-    if wanted and choice.action.startswith("OWNER/"):
+    if wanted and choice.action.startswith(_UNKNOWN):
         raise UserError(
             "where the Action comes from is not known, and no release is tagged yet: give the account that you use it "
             "from and the full id of a commit, as --action OWNER/precedent@COMMIT"
@@ -206,7 +211,7 @@ def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[Step]) -
     choice = WorkflowChoice(main=place.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
     if len(steps) == 1:
         mode = "summary" if steps[0].inputs.get("mode") == "summary" else "comment"
-        choice = replace(choice, action=steps[0].uses if is_action(steps[0].uses) else PLACEHOLDER, mode=mode)
+        choice = replace(choice, action=steps[0].uses if is_action(steps[0].uses) else choice.action, mode=mode)
     return replace(choice, action=given.action or choice.action, mode=given.mode or choice.mode)
 
 
@@ -245,9 +250,10 @@ def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], step
     return ""
 
 
-def workflow_text(choice: WorkflowChoice = WorkflowChoice()) -> str:
-    """The workflow. UserError for a name of the default branch that a file should not hold."""
-    text = _shipped("workflow.yml").replace(f"uses: {PLACEHOLDER}\n", f"uses: {choice.action}\n")
+def workflow_text(choice: WorkflowChoice | None = None) -> str:
+    """The workflow, by default the README's. UserError for a name of the default branch that a file should not hold."""
+    choice = choice or WorkflowChoice()
+    text = _shipped("workflow.yml").replace(f"uses: {shipped_action()}\n", f"uses: {choice.action}\n")
     text = text.replace("branches: [main]", f"branches: [{_pattern(choice.main)}]")
     if not choice.hosted:
         text = text.replace("runs-on: ubuntu-latest", "runs-on: [self-hosted, linux, x64] # labels of your runners")
@@ -311,7 +317,7 @@ def _lines(files: list[PlannedFile], *, is_written: bool) -> Iterator[str]:
 
 def _next(place: CheckoutInfo, choice: WorkflowChoice, *, ready: bool) -> str:
     if not ready:
-        source = " --action OWNER/precedent@COMMIT" if choice.action == PLACEHOLDER else ""
+        source = " --action OWNER/precedent@COMMIT" if choice.action.startswith(_UNKNOWN) else ""
         return f"Next: the same command with --write{source}"
     where = f"{place.main} of {place.repository}" if place.repository else place.main
     return one_line(f"Next: bring both files to {where}, start the workflow by hand with rebuild, run precedent doctor")

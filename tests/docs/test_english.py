@@ -1,0 +1,57 @@
+"""The pages and the comments of configuration are in plain English: patterns of stilted phrases find none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT, tracked
+
+STILTED = re.compile(
+    r"\banew\b|\b(?:of|for|to|by) who\b|\bas which\b|\bthat is none\b|\b(?:is|are) told of\b|\bto be had\b"
+    r"|\bmend(?:s|ed)?\b|\bbeside\b|\bin vain\b|\bof whom\b|\bof (?:ours|yours)\b(?!,)|\bit is said\b"
+    r"|\bwhere (?:there is )?none\b|\bto its end\b|\bfor ever\b|(?:^|[.:] )(?-i:What) (?!to\b)[a-z][^?\n]*\.(?: |$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+JUDGED = {
+    ("docs/benchmarks.md", "to its end"): "the name of a measure, as docs/benchmarks.json has it",
+    ("docs/endings.md", "it is said"): "about what people say",
+    ("docs/faults.md", "anew"): "a quoted line of the log",
+    ("docs/upgrades.md", "anew"): "a quoted line of the log",
+}
+"""File and phrase → why it may stay; at most ten."""
+
+FILES = [
+    path
+    for path in tracked("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "skills", "deploy", ".github",
+                        "action.yml", "config.example.yml", "templates/workflow.yml", "templates/settings.yml")
+    if path.suffix in (".md", ".yml", ".example", ".service")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("file", [str(path.relative_to(ROOT)) for path in FILES])
+def test_no_page_has_a_stilted_phrase(file: str) -> None:
+    found = STILTED.findall((ROOT / file).read_text(encoding="utf-8"))
+    assert [phrase for phrase in found if (file, phrase.lower()) not in JUDGED] == []
+
+
+def test_what_was_judged_is_still_there_and_little() -> None:
+    assert len(JUDGED) <= 10
+    for file, phrase in JUDGED:
+        assert phrase in (ROOT / file).read_text(encoding="utf-8"), f"{file}: {phrase}"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stilted"),
+    [
+        ("The index was made anew.", True),
+        ("A reply for who asked", True),
+        ("What was read is kept.", True),
+        ("What does it cost?", False),
+        ("## What it never does\n", False),
+        ("It is read again.", False),
+    ],
+)
+def test_a_stilted_phrase_is_found(text: str, is_stilted: bool) -> None:
+    assert bool(STILTED.search(text)) is is_stilted
