@@ -14,7 +14,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themsel
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures"]
+pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
