@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import os
 import random
@@ -144,6 +145,7 @@ class Bench:
             subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True)
             self.free.put(clone)
         self.root = clone
+        self._moments = itertools.count(1_700_000_000, 60)
         self.mutants = all_mutants(clone)
         self.imported = {test: imports(test) for test in sorted((clone / "tests").rglob("test_*.py"))}
 
@@ -158,24 +160,25 @@ class Bench:
         path = clone / mutant.file
         source = path.read_bytes()
         try:
-            path.write_bytes(mutant.apply(source))
-            return "survived" if run_tests(clone, tests) == 0 else "killed"
+            self._write(path, mutant.apply(source))
+            return {0: "survived", 5: "untested"}.get(run_tests(clone, tests), "killed")  # 5: no quick test is there
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
-            path.write_bytes(source)
+            self._write(path, source)
             self.free.put(clone)
+
+    def _write(self, path: Path, source: bytes) -> None:
+        """Python knows a compiled module by size and second of its source, so each version gets a second of its own."""
+        path.write_bytes(source)
+        os.utime(path, (moment := next(self._moments), moment))
 
 
 def run_tests(clone: Path, tests: list[str]) -> int:
-    """The exit code of pytest. Nothing compiled is kept: a mutant may be as long and as old as what it replaces."""
+    """The exit code of pytest."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", MARKS, *tests]
-    environ = os.environ | {"PYTHONPYCACHEPREFIX": tempfile.mkdtemp(dir=clone.parent)}
-    done = subprocess.run(
-        command, cwd=clone, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-        timeout=MINUTES * 60,
-    )  # fmt: skip
-    return done.returncode
+    quiet = subprocess.DEVNULL
+    return subprocess.run(command, cwd=clone, stdout=quiet, stderr=quiet, check=False, timeout=MINUTES * 60).returncode
 
 
 def summary(results: dict[str, dict[str, str]]) -> dict[str, object]:
