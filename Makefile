@@ -12,6 +12,7 @@ SHELL       := /bin/sh
 .PHONY: help demo test test-all lint bench image lock docs address picture clean
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

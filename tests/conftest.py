@@ -1,6 +1,7 @@
-"""Fixtures that every room's tests share."""
+"""Fixtures that all tests share."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,18 @@ import pytest
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures"]
+# The tests start hundreds of processes. Without compiled modules on disk each takes ten times as long to load the bot.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real archives and reference cases that stands beside the checkout; tests skip without it."""
+    """The folder with real archives and reference cases next to the checkout; without it, its tests are skipped."""
     if not (SHARED / "data").is_dir():
         pytest.skip(f"the archives are not here: {SHARED / 'data'}")
     return SHARED / "data"
@@ -24,7 +29,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder() -> Iterator[Path]:
-    """Where the command line keeps what it can make anew, instead of the home folder of whoever runs the tests."""
+    """The command line's cache, kept out of the home folder of whoever runs the tests."""
     with tempfile.TemporaryDirectory(prefix="precedent-cache-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
         yield Path(folder)

@@ -1,10 +1,21 @@
-"""How many examples a property test tries: few in the quick run, all where PRECEDENT_THOROUGH is set, as in CI."""
+"""How many cases a test tries: few in the quick run, all where PRECEDENT_THOROUGH is set, as in CI and every night."""
 
 import os
+from collections.abc import Iterable
+from itertools import islice
+from typing import TypeVar
 
 QUICK_SHARE = 5
+THOROUGH = bool(os.environ.get("PRECEDENT_THOROUGH"))
+
+T = TypeVar("T")
 
 
 def examples(count: int) -> int:
     """``count`` in a thorough run, a fifth of it in a quick one, but never fewer than five (or than ``count``)."""
-    return count if os.environ.get("PRECEDENT_THOROUGH") else max(min(5, count), count // QUICK_SHARE)
+    return count if THOROUGH else max(min(5, count), count // QUICK_SHARE)
+
+
+def share(cases: Iterable[T], one_in: int = QUICK_SHARE, first: int = 0) -> list[T]:
+    """All cases in a thorough run, else one in so many from the place ``first`` on."""
+    return list(cases if THOROUGH else islice(cases, first % one_in, None, one_in))

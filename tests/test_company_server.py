@@ -18,15 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bot.action.main import run
-from tests.acceptance.stage import Stage, with_past
+from tests.acceptance.stage import Stage
 from tools.snippets import ROOT
 
 NAMED = re.findall(r"(\w+)=/etc/ssl/certs/ca-certificates\.crt", (ROOT / "docs/workflows.md").read_text("utf-8"))
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_past(tmp_path)
 
 
 @pytest.fixture

@@ -153,6 +153,15 @@ def test_the_bot_asks_for_the_two_permissions_that_it_needs() -> None:
     assert workflow["concurrency"] == {"group": "precedent", "cancel-in-progress": False, "queue": "max"}
 
 
+def test_every_night_all_cases_are_tried_that_a_change_is_spared() -> None:
+    nightly = yaml.safe_load(text(".github/workflows/nightly.yml"))
+    assert nightly[True]["schedule"]
+    assert ".ci/run --whole" in [step.get("run") for job in nightly["jobs"].values() for step in job["steps"]]
+    spared = re.findall(r"^.*\$\{?whole.*$", text(".ci/run"), re.MULTILINE)
+    assert [line for line in spared if line.startswith("PRECEDENT_THOROUGH=$whole ")]
+    assert [line for line in spared if "--histories 2000" in line]
+
+
 def test_every_target_of_the_makefile_is_explained() -> None:
     makefile = text("Makefile")
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import yaml
 
 from bot.cli.checks import github as checkup
 from bot.settings.schema import INPUTS, Inputs, describe, rules
-from tests.acceptance.stage import BOT, Stage, with_past
+from tests.acceptance.stage import BOT, Stage
 from tools.snippets import ROOT, Block, _label, blocks, main, own, pages, scripts, whole, workflows
 
 Workflow = dict[Any, Any]
@@ -199,11 +198,6 @@ def test_what_is_asked_of_who_starts_a_run_by_hand_reaches_the_action(name: str)
 
 
 # -- with the rights that they name --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_past(tmp_path)
 
 
 def job_of(name: str, job: str) -> dict[str, Any]:

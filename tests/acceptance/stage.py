@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from bot.action.main import run
 from bot.memory.branch_store import BranchStore
@@ -71,10 +72,17 @@ class Stage:
         self.github.stop()
         self.git.stop()
 
+    def __enter__(self) -> Self:
+        return self
 
-def with_past(folder: Path) -> Iterator[Stage]:
-    """A repository with a decision (1) and a wish that was declined (2), both long closed; for a fixture."""
-    stage = Stage(folder)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close; a test that passed so far fails if a request or response was not as GitHub describes it."""
+        self.close()
+        assert kind or self.github.violations == []
+
+
+def with_past(stage: Stage) -> Stage:
+    """Adds a decision (1) and a wish that was declined (2), both long closed."""
     github = stage.github
     github.set_permission("octocat", "write")
     github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
@@ -83,20 +91,15 @@ def with_past(folder: Path) -> Iterator[Stage]:
     github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
     github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-08-02T10:00:00Z")
     github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
-    yield stage
-    stage.close()
-    assert github.violations == []
+    return stage
 
 
-def with_issues(folder: Path, count: int) -> Iterator[Stage]:
-    """A repository with so many open issues and no memory yet; for a fixture."""
-    stage = Stage(folder)
+def with_issues(stage: Stage, count: int) -> Stage:
+    """Adds so many open issues, none of them remembered."""
     for number in range(count):
         at = f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00Z"
         stage.github.open_issue("octocat", f"Crash {number}", at=at)
-    yield stage
-    stage.close()
-    assert stage.github.violations == []
+    return stage
 
 
 def rebuild(stage: Stage, **inputs: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -15,18 +15,13 @@ from bot.action.main import run
 from bot.domain.thread import Record, Thread, Tombstone
 from bot.pipeline.run_context import FULL_DAY
 from bot.reading.digest import digest
-from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, with_past
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage
 from tests.marker import find_marker
 from tests.memory.remotes import Hosted
 
 ROOT = Path(__file__).parents[2]
 POST = "POST /repos/*/issues/*/comments"
 PATCH = "PATCH /repos/*/issues/comments/*"
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_past(tmp_path)
 
 
 def act(
@@ -461,8 +456,8 @@ def test_a_backtest_of_an_empty_memory_says_that_there_is_nothing_yet(stage: Sta
 
 
 @pytest.mark.slow
-def test_a_memory_that_has_grown_learns_and_goes_on_answering(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, validate=False)
+def test_a_memory_that_has_grown_learns_and_goes_on_answering(fast_stage: Stage) -> None:
+    stage = fast_stage
     for count in range(60):
         thing, trouble = ("sync", "import", "login", "theme")[count % 4], ("crashes", "hangs", "is slow")[count % 3]
         body = f"The {thing} {trouble} after the upgrade, with a snapshot on drive {count}."
@@ -477,7 +472,6 @@ def test_a_memory_that_has_grown_learns_and_goes_on_answering(tmp_path: Path) ->
     assert len(stage.comments(number)) == 1
     assert stage.memory().state.manifest.learned_from == 60
     assert "newest issues" not in stage.summary.read_text(encoding="utf-8")
-    stage.close()
 
 
 @pytest.mark.slow
@@ -623,8 +617,8 @@ def test_another_workflows_comment_that_quotes_our_marker_is_not_ours(stage: Sta
 
 
 @pytest.mark.slow
-def test_our_comment_is_found_on_the_third_page(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, validate=False)
+def test_our_comment_is_found_on_the_third_page(fast_stage: Stage) -> None:
+    stage = fast_stage
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
     stage.github.close(1, "octocat", at="2025-07-16T10:00:00Z")
     number = stage.github.open_issue("hubot", "Logged out", "zyx", at="2025-09-01T10:00:00Z")
@@ -639,7 +633,6 @@ def test_our_comment_is_found_on_the_third_page(tmp_path: Path) -> None:
     edit(stage, number, "zyx")
     assert len(stage.comments(number)) == 1
     assert "no longer applies" in stage.comments(number)[0]
-    stage.close()
 
 
 @pytest.mark.slow
@@ -793,8 +786,8 @@ def test_a_question_that_points_at_an_issue_gets_one_post(stage: Stage, text: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["rebuild", "backtest"])
-def test_of_an_empty_repository_no_report_is_left_or_spoken_of(tmp_path: Path, what: str) -> None:
-    stage = Stage(tmp_path)
+def test_of_an_empty_repository_no_report_is_left_or_spoken_of(empty_stage: Stage, tmp_path: Path, what: str) -> None:
+    stage = empty_stage
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     stage.github.write_event(tmp_path / "event.json", "workflow_dispatch")
@@ -804,7 +797,6 @@ def test_of_an_empty_repository_no_report_is_left_or_spoken_of(tmp_path: Path, w
     assert "There is no issue to replay yet" in told
     assert "What it would have said" not in told
     assert not (workspace / ".precedent/backtest.html").exists()
-    stage.close()
 
 
 @pytest.mark.slow
@@ -818,8 +810,8 @@ def test_a_refresh_that_changes_nothing_gets_a_reaction_only(stage: Stage) -> No
 
 
 @pytest.mark.slow
-def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, validate=False)
+def test_more_changes_than_one_run_reads_are_read_as_history(fast_stage: Stage) -> None:
+    stage = fast_stage
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
     act(stage, "schedule")
     for count in range(400):
@@ -829,7 +821,6 @@ def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> 
     assert stage.memory().state.manifest.threads == 402
     assert len(stage.comments(fresh)) == 1
     assert stage.github.reads < 20
-    stage.close()
 
 
 @pytest.mark.slow

@@ -23,18 +23,16 @@ TAKEN_BACK = "it was taken back"
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """Issue 1 holds a decision, 2 points at it and has the comment that says so; monalisa wrote 2."""
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "write")
-    github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
-    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
-    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
-    run(stage, "issues", "opened")
-    assert DECISION in main_comment(stage)
-    yield stage
-    stage.close()
-    assert github.violations == []
+    with Stage(tmp_path) as stage:
+        github = stage.github
+        github.set_permission("octocat", "write")
+        github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+        github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
+        github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+        github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
+        run(stage, "issues", "opened")
+        assert DECISION in main_comment(stage)
+        yield stage
 
 
 def run(stage: Stage, event: str, action: str | None = None, comment: int | None = None, **inputs: str) -> None:

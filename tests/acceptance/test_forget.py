@@ -25,29 +25,27 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
     Our comments on 2, 3 and 4 and a reply on 3 show it.
     """
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "admin")
-    github.set_permission("defunkt", "write")
-    github.open_issue("monalisa", "Printer on fire", "It burns.", at="2025-07-15T10:00:00Z")
-    github.open_issue("hubot", f"Login fails with {SECRET}", text(SECRET), at="2025-07-16T10:00:00Z")
-    github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
-    github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
-    github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
-    for title, body in (
-        ("Locked out", "As in #2."),
-        ("Login fails after the update", text("it")),
-        ("Footer floats", "Wide screens."),
-    ):
-        act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
-    asked = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
-    act(stage, "issue_comment", "created", LEAKY, asked)
-    act(stage, "issue_comment", "created", ASKS, github.comment(ASKS, "monalisa", "/precedent context #2"))
-    assert sorted(where(stage)) == [LEAKY, ASKS, ASKS, ALIKE]
-    assert leaks(stage)
-    yield stage
-    stage.close()
-    assert github.violations == []
+    with Stage(tmp_path) as stage:
+        github = stage.github
+        github.set_permission("octocat", "admin")
+        github.set_permission("defunkt", "write")
+        github.open_issue("monalisa", "Printer on fire", "It burns.", at="2025-07-15T10:00:00Z")
+        github.open_issue("hubot", f"Login fails with {SECRET}", text(SECRET), at="2025-07-16T10:00:00Z")
+        github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
+        github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
+        github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
+        for title, body in (
+            ("Locked out", "As in #2."),
+            ("Login fails after the update", text("it")),
+            ("Footer floats", "Wide screens."),
+        ):
+            act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
+        asked = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
+        act(stage, "issue_comment", "created", LEAKY, asked)
+        act(stage, "issue_comment", "created", ASKS, github.comment(ASKS, "monalisa", "/precedent context #2"))
+        assert sorted(where(stage)) == [LEAKY, ASKS, ASKS, ALIKE]
+        assert leaks(stage)
+        yield stage
 
 
 def text(word: str) -> str:

@@ -21,14 +21,12 @@ GRAPHQL = "POST /graphql"
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """Three issues, remembered by a rebuild an hour ago."""
-    stage = Stage(tmp_path)
-    for count in range(1, 4):
-        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T00:00:0{count}Z")
-    assert rebuild(stage) == 0
-    stage.github.clock.advance(3600)
-    yield stage
-    stage.close()
-    assert stage.github.violations == []
+    with Stage(tmp_path) as stage:
+        for count in range(1, 4):
+            stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T00:00:0{count}Z")
+        assert rebuild(stage) == 0
+        stage.github.clock.advance(3600)
+        yield stage
 
 
 def held(stage: Stage, *numbers: int) -> dict[int, str]:

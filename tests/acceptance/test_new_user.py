@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ import yaml
 from bot.cli.main import main as precedent
 from bot.domain.thread import is_forgotten
 from bot.settings.yaml_file import TEMPLATES
-from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary
 from tests.docs.pages import CODE, blocks, section, text
 from tools.address import address
 
@@ -105,12 +105,11 @@ class Newcomer:
 
 
 @pytest.fixture
-def day(tmp_path: Path) -> Iterator[Newcomer]:
+def day(stage: Stage) -> Newcomer:
     """The README's workflow is pushed as it stands, watched for an issue, and let speak by taking out its line."""
-    for stage in with_past(tmp_path):
-        found = Newcomer(stage)
-        found.put(PLACE, as_the_readme_says())
-        yield found
+    found = Newcomer(stage)
+    found.put(PLACE, as_the_readme_says())
+    return found
 
 
 def let_speak(day: Newcomer) -> None:

@@ -17,14 +17,13 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """Issue 1 is old, 2 is fresh and points at it, 3 is fresh and closed; nothing is remembered yet."""
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")
-    github.open_issue("octocat", "Never mind", "See #1.", at="2026-01-05T10:00:00Z")
-    github.close(3, "octocat", at="2026-01-05T10:01:00Z")
-    yield stage
-    stage.close()
+    with Stage(tmp_path) as stage:
+        github = stage.github
+        github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+        github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")
+        github.open_issue("octocat", "Never mind", "See #1.", at="2026-01-05T10:00:00Z")
+        github.close(3, "octocat", at="2026-01-05T10:01:00Z")
+        yield stage
 
 
 def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_next_one(stage: Stage) -> None:

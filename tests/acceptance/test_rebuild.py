@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +17,8 @@ FULL = 3 * PER_PAGE
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_issues(tmp_path, FULL)
+def stage(empty_stage: Stage) -> Stage:
+    return with_issues(empty_stage, FULL)
 
 
 def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stage) -> None:
@@ -189,8 +187,8 @@ def test_one_thread_that_cannot_be_seen_does_not_end_the_reading_or_keep_an_even
     assert (memory.state.manifest.threads, memory.state.manifest.reading, memory.records([3])) == (FULL - 1, None, {})
 
 
-def test_a_fresh_issue_that_could_not_be_seen_is_read_and_answered_by_the_next_run(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+def test_a_fresh_issue_that_could_not_be_seen_is_read_and_answered_by_the_next_run(empty_stage: Stage) -> None:
+    stage = empty_stage
     stage.github.open_issue("octocat", "Crash 1", at="2025-07-15T10:00:00Z")
     number = stage.github.open_issue("hubot", "Again", "As in #1.")
     for _ in range(130):
@@ -205,5 +203,3 @@ def test_a_fresh_issue_that_could_not_be_seen_is_read_and_answered_by_the_next_r
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
     assert [len(stage.comments(key)) for key in (number, other)] == [1, 1]
-    stage.close()
-    assert stage.github.violations == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,9 @@ LIMIT = "GitHub's rate limit is reached until"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """A repository with two pages of issues, and no memory yet."""
-    yield from with_issues(tmp_path, FULL)
+    return with_issues(empty_stage, FULL)
 
 
 def spoil(stage: Stage, path: str, content: str = "{") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -18,11 +17,10 @@ DAY = 24 * 3600
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(stage: Stage) -> Stage:
     """Issue 3 points at 1, which holds a decision, and has the comment that says so."""
-    for made in with_past(tmp_path):
-        point(made)
-        yield made
+    point(stage)
+    return stage
 
 
 def point(stage: Stage, at: int = 1) -> int:
@@ -196,7 +194,8 @@ def test_what_a_person_deleted_is_not_written_again(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("count", "runs"), [(10, 1), (40, 4)])
 def test_many_comments_are_changed_ten_in_a_run_the_oldest_first(tmp_path: Path, count: int, runs: int) -> None:
-    for made in with_past(tmp_path):
+    with Stage(tmp_path) as made:
+        with_past(made)
         github = made.github
         numbers = [github.open_issue("monalisa", f"Logged out, {n}", "As in #1.") for n in range(count)]
         made.git.commit("octo-org/hello-world", ".github/precedent.yml", "comment:\n  daily_limit: 500\n")

@@ -26,19 +26,17 @@ HISTORY = (
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """Issue 1 decides for a database; four others speak of other things, two of them of authentication."""
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
-    github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
-    github.close(1, "octocat", at="2025-03-13T10:00:00Z")
-    for month, (title, body, ending, reason) in enumerate(HISTORY, 4):
-        number = github.open_issue("hubot", title, body, at=f"2025-{month:02}-01T10:00:00Z")
-        github.comment(number, "octocat", ending, at=f"2025-{month:02}-02T10:00:00Z")
-        github.close(number, "octocat", reason or None, at=f"2025-{month:02}-02T10:00:30Z")
-    yield stage
-    stage.close()
-    assert github.violations == []
+    with Stage(tmp_path) as stage:
+        github = stage.github
+        github.set_permission("octocat", "write")
+        github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
+        github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
+        github.close(1, "octocat", at="2025-03-13T10:00:00Z")
+        for month, (title, body, ending, reason) in enumerate(HISTORY, 4):
+            number = github.open_issue("hubot", title, body, at=f"2025-{month:02}-01T10:00:00Z")
+            github.comment(number, "octocat", ending, at=f"2025-{month:02}-02T10:00:00Z")
+            github.close(number, "octocat", reason or None, at=f"2025-{month:02}-02T10:00:30Z")
+        yield stage
 
 
 def opened(stage: Stage, title: str, body: str) -> int:

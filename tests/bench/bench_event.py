@@ -10,7 +10,6 @@ and does nothing.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -30,7 +29,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.learn import learn
 from bot.settings.schema import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
-from tests.bench.figures import Limit, Peer, Report, Result, Spread
+from tests.bench.figures import Limit, Peer, Report, Result, Spread, report_main
 from tests.bench.history import ROOT, history
 from tests.bench.launcher import Launcher
 
@@ -158,18 +157,5 @@ def measured(count: int, number_of_events: int) -> Report:
     return Report(f"{number_of_events} new issues on {data}", tuple(results(events, peers)))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=10_000)
-    parser.add_argument("--events", type=int, default=100)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    report = measured(given.threads, given.events)
-    print(report.told())
-    if given.json:
-        report.write(given.json)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report_main(__doc__, measured, threads=10_000, events=100))

@@ -8,7 +8,6 @@ own, a commit for each event: no digests, no index, no promises, and no squash.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -26,7 +25,7 @@ from bot.domain.thread_json import archive_fields, without_defaults
 from bot.memory.branch_store import BranchStore, Growth
 from bot.memory.memory import Memory
 from tests.bench.bench_event import version_of_git
-from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, one
+from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, one, report_main
 from tests.bench.history import history
 
 BRANCH = "refs/heads/precedent"
@@ -209,19 +208,5 @@ def results(found: Grown, plain: list[tuple[int, float]], sent: list[float]) -> 
     yield Result("grown", "growth", "most that history added to a clone", "MB", grown_by, limit=Limit("median", 50.0))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=3_000)
-    parser.add_argument("--events", type=int, default=2_000)
-    parser.add_argument("--every", type=int, default=TOLD_EVERY, help="events between two looks at the branch")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    report = measured(given.threads, given.events, given.every)
-    print(report.told())
-    if given.json:
-        report.write(given.json)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report_main(__doc__, measured, threads=3_000, events=2_000, every=TOLD_EVERY))

@@ -8,7 +8,6 @@ and a query of SQLite FTS5. What an event takes is measured by bench_event, wher
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -21,7 +20,7 @@ from bot.domain.thread_json import archive_fields, without_defaults
 from tests.bench.bench_event import LIBRARIES
 from tests.bench.bench_index import FTS5, WHOOSH, full_text
 from tests.bench.bench_startup import FTS
-from tests.bench.figures import Limit, Peer, Report, Result, Spread
+from tests.bench.figures import Limit, Peer, Report, Result, Spread, report_main
 from tests.bench.history import ROOT, history
 from tests.bench.launcher import Launcher
 
@@ -92,18 +91,5 @@ def measured(count: int, runs: int) -> Report:
     return Report(data, found)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    report = measured(given.threads, given.runs)
-    print(report.told())
-    if given.json:
-        report.write(given.json)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report_main(__doc__, measured, threads=10_000, runs=3))

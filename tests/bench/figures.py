@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -161,6 +162,21 @@ class Report:
     def told(self) -> str:
         """The results as a table for a terminal."""
         return table_of(self.results)
+
+
+def report_main(text: str | None, measured: Callable[..., Report], **numbers: int) -> int:
+    """The command line of a benchmark: measures with ``numbers``, each an option, prints the report and keeps it."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, usual in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--json", type=Path)
+    given = vars(parser.parse_args())
+    path = given.pop("json")
+    report = measured(*given.values())
+    print(report.told())
+    if path:
+        report.write(path)
+    return 0
 
 
 def results_of(kept: Mapping[str, Any], chosen: Iterable[str] | None = None) -> list[Result]:

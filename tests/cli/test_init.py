@@ -6,7 +6,6 @@ import itertools
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bot.cli.commands import init as written
 from bot.cli.commands.init import WORKFLOW, WorkflowChoice, workflow_text
 from bot.comment.clean_text import clean
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
-from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary, with_past
+from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
 from tests.cli.clinic import Clinic
 from tests.cli.console import Run
 from tools.address import UNKNOWN, address
@@ -323,11 +322,6 @@ def test_a_large_file_in_the_way_is_neither_read_whole_nor_shown(checkout: Path,
 
 
 # -- from the first look to the first comment ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_past(tmp_path)
 
 
 def push(top: Path) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from bot.github.history import PER_PAGE
 from tests.acceptance.stage import Stage
@@ -45,14 +44,6 @@ ROWS = (
     Row("404", "404", 0, "", "now", "The run uses REST, as on a server without GraphQL."),
     Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is treated as deleted. The next run after they are on again continues."),
 )  # fmt: skip
-
-
-def tell(folder: Path) -> Stage:
-    """A repository without a memory, which nobody has read."""
-    stage = Stage(folder)
-    for count in range(FULL):
-        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
-    return stage
 
 
 def play(row: Row, stage: Stage) -> tuple[int, str]:

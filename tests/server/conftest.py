@@ -1,4 +1,4 @@
-"""A queue in each of its forms, and a PostgreSQL server that is started once."""
+"""A queue in each of its forms, a PostgreSQL server that is started once, and servers without a web part."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 
 from bot.server.database import Database
 from bot.server.queue import prepare
+from tests.fakes.github import FakeGitHub
 from tests.server import postgres
+from tests.server.places import OTHER, Places, places
 from tests.server.queues import Queue, copied, made_file, queue_in_database
+from tests.server.town import Town
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -68,3 +71,21 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
         server, made = request.getfixturevalue("postgres_server"), request.getfixturevalue("made_postgres")
         with server.database(template=made) as url, queue_in_database(url, tmp_path) as found:
             yield found
+
+
+@pytest.fixture
+def here(github: FakeGitHub) -> Iterator[Places]:
+    github.add_project(OTHER)
+    found = places(github)
+    yield found
+    found.api.close()
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    """A server for many repositories, without its web part; no token of it may be used elsewhere."""
+    found = Town(tmp_path)
+    yield found
+    found.close()
+    assert found.github.violations == []
+    assert found.trespasses() == []

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.installation_events import PLACES, apply_installation_events
 from bot.server.model import RepositoryKey, RunReport
-from tests.fakes.github import FakeGitHub
-from tests.server.places import Places, heard, places
+from tests.server.places import Places, heard
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
-
-
-@pytest.fixture
-def here(github: FakeGitHub) -> Iterator[Places]:
-    github.add_project(OTHER)
-    found = places(github)
-    yield found
-    found.api.close()
 
 
 def hear(here: Places) -> list[str]:

@@ -79,50 +79,33 @@ def past(tmp_path: Path) -> Past:
     return Past(tmp_path)
 
 
-def test_turns_one_after_the_other_over_two_workers_are_well(past: Past) -> None:
-    found = past.examined(("one", "a", 10, 20), ("two", "b", 20, 30), ("one", "c", 31, 40))
-    assert found == Findings(rows=3, turns=3)
-    assert found.is_well
-
-
-def test_a_turn_that_begins_before_another_has_ended_overlaps_it(past: Past) -> None:
-    found = past.examined(("one", "a", 10, 50), ("two", "b", 20, 30), ("two", "c", 40, 60))
-    assert found == Findings(rows=3, turns=3, overlaps=2)
-    assert not found.is_well
+@pytest.mark.parametrize(
+    ("held", "sent", "found"),
+    [
+        pytest.param((("one", "a", 10, 20), ("two", "b", 20, 30), ("one", "c", 31, 40)), "abc", {"turns": 3}, id="ok"),
+        pytest.param(
+            (("one", "a", 10, 50), ("two", "b", 20, 30), ("two", "c", 40, 60)), "abc", {"turns": 3, "overlaps": 2},
+            id="a turn that begins before another has ended",
+        ),
+        pytest.param(
+            (("one", "ac", 10, 20), ("two", "b", 30, 40)), "abc", {"turns": 2, "disordered": 1},
+            id="what came later is done first",
+        ),
+        pytest.param((("one", "abc", 10, 20),), "abcd", {"turns": 1, "lost": 1}, id="had 202 and is not in the ledger"),
+        pytest.param((("one", "ab", 10, 20),), "abc", {"turns": 1, "lost": 1}, id="no worker had it in hand"),
+        pytest.param((("one", "abc", 10, 20), ("two", "c", 30, 40)), "abc", {"turns": 2, "twice": 1}, id="done again"),
+        pytest.param((("one", "abc", 10, 20),), "acb", {"turns": 1, "swapped": 1}, id="stored in another order"),
+        pytest.param((("one", "abc", 10, 20),), "abca", {"turns": 1}, id="sent again later, keeps its first place"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_turns_is_found(
+    past: Past, held: tuple[tuple[str, str, int, int], ...], sent: str, found: dict[str, int]
+) -> None:
+    examined = past.examined(*held, sent=sent)
+    assert examined == Findings(rows=3, **found)
+    assert examined.is_well == (found.keys() == {"turns"})
 
 
 def test_turns_of_two_repositories_may_be_at_once(past: Past) -> None:
     past.examined(("one", "a", 10, 50), lane="1-101")
     assert past.examined(("two", "bc", 20, 30)) == Findings(rows=3, turns=2)
-
-
-def test_what_came_later_and_is_done_first_is_out_of_order(past: Past) -> None:
-    found = past.examined(("one", "ac", 10, 20), ("two", "b", 30, 40))
-    assert found == Findings(rows=3, turns=2, disordered=1)
-    assert not found.is_well
-
-
-def test_what_had_202_and_is_not_in_the_ledger_is_lost(past: Past) -> None:
-    found = past.examined(("one", "abc", 10, 20), sent="abcd")
-    assert found == Findings(rows=3, turns=1, lost=1)
-    assert not found.is_well
-
-
-def test_what_no_worker_had_in_hand_is_lost(past: Past) -> None:
-    assert past.examined(("one", "ab", 10, 20)) == Findings(rows=3, turns=1, lost=1)
-
-
-def test_what_is_done_again_is_found_out(past: Past) -> None:
-    found = past.examined(("one", "abc", 10, 20), ("two", "c", 30, 40))
-    assert found == Findings(rows=3, turns=2, twice=1)
-    assert not found.is_well
-
-
-def test_what_is_stored_in_another_order_than_it_was_answered_in_is_found_out(past: Past) -> None:
-    found = past.examined(("one", "abc", 10, 20), sent="acb")
-    assert found == Findings(rows=3, turns=1, swapped=1)
-    assert not found.is_well
-
-
-def test_what_is_sent_again_later_keeps_its_first_place(past: Past) -> None:
-    assert past.examined(("one", "abc", 10, 20), sent="abca") == Findings(rows=3, turns=1)

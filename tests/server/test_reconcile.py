@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +15,9 @@ from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
-from bot.server.model import Instant, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Instant, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.queue import Tickets
-from bot.server.reconcile import PAUSES
+from bot.server.reconcile import PAUSES, coalesced
 from tests.fakes.payloads import EventfulProject
 from tests.memory.remotes import holds
 from tests.server.queues import FileInbox
@@ -63,15 +63,6 @@ def tickets_of(town: Town) -> list[str]:
     """The state of each ticket that was ever made."""
     with town.here.inbox.database.transaction() as asking:
         return [row["status"] for row in asking.rows("select status from workflow_status")]
-
-
-@pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    made = Town(tmp_path)
-    yield made
-    made.close()
-    assert made.github.violations == []
-    assert made.trespasses() == []
 
 
 def most_in_a_minute(times: list[Instant]) -> int:
@@ -383,3 +374,53 @@ def test_what_an_administrator_has_forgotten_leaves_the_clone_and_the_ledger_too
     assert town.comments(project, 2) == []
     assert holds(town.clones, "zebrafinch7731") == []
     assert "zebrafinch7731" not in repr([town.here.rows(town.lane(project)), town.done()])
+
+
+# -- deliveries that wait together
+
+
+def gathered(*events: Event) -> list[tuple[Event, list[int]]]:
+    rows = [
+        Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
+        for seq, event in enumerate(events, 1)
+    ]
+    return [(group.event, [each.seq for each in group.deliveries]) for group in coalesced(rows)]
+
+
+def happened(action: str, number: int = 5) -> Event:
+    return Event("issues", action, number)
+
+
+def commented(key: int, number: int = 5, action: str = "created") -> Event:
+    return Event("issue_comment", action, number, comment_id=key)
+
+
+def test_what_happened_to_an_issue_is_one_event_that_may_be_answered() -> None:
+    found = gathered(happened("opened"), happened("labeled"), happened("edited"), happened("closed"))
+    assert found == [(happened("edited"), [1, 2, 3, 4])]
+
+
+def test_comments_are_one_event_that_names_them_all() -> None:
+    found = gathered(commented(11), commented(12), commented(13))
+    expected = Event("issue_comment", "created", 5, comment_id=13, earlier=(11, 12))
+    assert found == [(expected, [1, 2, 3])]
+
+
+def test_an_opened_issue_is_no_less_for_a_comment_that_came_after_it() -> None:
+    assert [event for event, _ in gathered(happened("opened"), commented(11))] == [happened("opened"), commented(11)]
+
+
+def test_what_is_gone_is_only_gone() -> None:
+    assert gathered(happened("opened"), commented(11), happened("deleted")) == [(happened("deleted"), [1, 2, 3])]
+
+
+def test_issues_come_in_the_order_of_their_first_deliveries_and_looking_again_comes_last() -> None:
+    found = gathered(
+        Event("catch-up"), happened("opened", 9), happened("opened", 3), Event("push"), happened("closed", 9)
+    )
+    assert [event.number or event.name for event, _ in found] == [9, 3, "push", "catch-up"]
+    assert [seqs for _, seqs in found] == [[2, 5], [3], [4], [1]]
+
+
+def test_an_edited_comment_brings_nobody_an_answer() -> None:
+    assert gathered(commented(11, action="edited")) == [(commented(11, action="edited"), [1])]

@@ -41,11 +41,9 @@ def server(tmp_path: Path) -> Iterator[ServerStage]:
 @pytest.fixture
 def action(tmp_path: Path) -> Iterator[Stage]:
     (tmp_path / "action").mkdir()
-    made = Stage(tmp_path / "action", None)  # type: ignore[arg-type]  # the real time, as the server has it
-    told_before(made.github)
-    yield made
-    made.close()
-    assert made.github.violations == []
+    with Stage(tmp_path / "action", None) as made:  # type: ignore[arg-type]  # the real time, as the server has it
+        told_before(made.github)
+        yield made
 
 
 def said(github: FakeGitHub, login: str, number: int, site: str, instance: str) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,15 +13,6 @@ PROMISE = timedelta(seconds=200)
 """After which a promise to speak that nobody kept is kept by whoever comes next."""
 
 SEEN = "the App is not installed there any more, or may not see this repository"
-
-
-@pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    found = Town(tmp_path)
-    yield found
-    found.close()
-    assert found.github.violations == []
-    assert found.trespasses() == []
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ BUGS = (
 def plant(bug: Bug, folder: Path) -> None:
     """A copy of the program with this bug in it; LookupError when its place is not there any more."""
     for name in NEEDED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)
     path = folder / bug.path
     text = path.read_text(encoding="utf-8")
     if text.count(bug.old) != 1:

@@ -35,18 +35,17 @@ def test_no_setting_names_a_host() -> None:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "write")
-    github.open_issue(
-        "hubot", "Where should sessions live?", "We decided to go with PostgreSQL.", at="2025-07-15T10:00:00Z"
-    )
-    github.close(1, "octocat")
-    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
-    assert stage.act("issues", "opened", 2) == 0
-    assert len(stage.comments(2)) == 1
-    yield stage
-    stage.close()
+    with Stage(tmp_path) as stage:
+        github = stage.github
+        github.set_permission("octocat", "write")
+        github.open_issue(
+            "hubot", "Where should sessions live?", "We decided to go with PostgreSQL.", at="2025-07-15T10:00:00Z"
+        )
+        github.close(1, "octocat")
+        github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
+        assert stage.act("issues", "opened", 2) == 0
+        assert len(stage.comments(2)) == 1
+        yield stage
 
 
 def say(stage: Stage, login: str, text: str) -> str:

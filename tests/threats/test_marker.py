@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.acceptance.stage import BOT, REPOSITORY, Stage, with_past
+from tests.acceptance.stage import BOT, REPOSITORY, Stage
 
 MARKER = "<!-- precedent:v1 id=action -->"
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    yield from with_past(tmp_path)
 
 
 def act(

@@ -209,19 +209,17 @@ def test_an_answer_that_unpacks_to_a_gigabyte_is_given_up() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(12))
 def test_a_run_against_an_api_of_bombs_ends_in_one_line(
-    tmp_path: Path, at: int, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, empty_stage: Stage, at: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chosen = random.Random(at).choice([*bombs(ISSUE), *DEEP, *BROKEN])
-    stage = Stage(tmp_path)
-    stage.github.open_issue("hubot", "Logged out", "x")
+    empty_stage.github.open_issue("hubot", "Logged out", "x")
     with bomber() as server:
         server.answer = chosen if at % 2 else b"[" + chosen + b"]"
-        stage.github.write_event(tmp_path / "event.json", "issues", "opened", 1)
+        empty_stage.github.write_event(tmp_path / "event.json", "issues", "opened", 1)
         from bot.action.main import run
 
-        environment = stage.environment("issues") | {"GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}"}
+        environment = empty_stage.environment("issues") | {"GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}"}
         code = run(environment, NOW, write_gap=0)
-    stage.close()
     out, err = capfd.readouterr()
     assert code in (0, 1)
     assert "Traceback" not in out + err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -20,10 +19,8 @@ OTHER = "octo-org/private"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    yield stage
-    stage.close()
+def stage(empty_stage: Stage) -> Stage:
+    return empty_stage
 
 
 def act(stage: Stage, event: str, action: str | None = None, number: int | None = None, **inputs: str) -> None:

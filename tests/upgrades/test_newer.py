@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.tools import TOOLS, ToolContext, answer
 from bot.memory.manifest import FORMAT, FORMATS
-from tests.acceptance.stage import Stage, with_past
+from tests.acceptance.stage import Stage
 from tests.cli.console import Ended, Run
 from tests.local_cache.test_local_memory import clone
 from tests.server.town import Town
@@ -127,13 +126,12 @@ def test_each_tool_for_agents_answers_with_the_line_as_an_error(tool, store: Pat
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(stage: Stage) -> Stage:
     """A repository with a memory and an answered issue, whose branch a newer program has written since."""
-    for made in with_past(tmp_path):
-        number = made.github.open_issue("hubot", "Everybody is logged out", "As in #1, but worse.")
-        assert made.act("issues", "opened", number) == 0
-        newer(made)
-        yield made
+    number = stage.github.open_issue("hubot", "Everybody is logged out", "As in #1, but worse.")
+    assert stage.act("issues", "opened", number) == 0
+    newer(stage)
+    return stage
 
 
 def newer(stage: Stage) -> None:
