@@ -10,52 +10,51 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bot.comment.clean_text import cut, one_line
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
 from bot.local_cache.local_memory import LocalMemory
-from bot.questions.views import Item, ItemSection, row_stamp, url_of
-
-if TYPE_CHECKING:
-    from bot.questions.related import RelatedDecision
-    from bot.questions.smart_search import RankedThread
+from bot.questions.views import COLUMNS, Item, ItemSection, line_of, row_stamp
 
 
-def list_text(items: Sequence[Item]) -> str:
-    """These threads, a line for each: id, state (or `page`), score, title, reasons, decision, with tabs between them.
-
-    The last two only where there are any. A person gets something to look at instead.
-    """
+def list_text(items: Sequence[Item], *, header: bool = False) -> str:
+    """A line for each thread, below one that names the `COLUMNS` if ``header``. For a person in a terminal the list
+    is printed at once, and the text is ""."""
     if is_seen():
         from bot.cli.terminal import print_sections
 
         print_sections([ItemSection("", "", items)])
         return ""
-    return "".join(f"{_line(item)}\n" for item in items)
+    return table(COLUMNS, map(line_of, items), header=header)
 
 
-def sections_text(found: Sequence[ItemSection]) -> str:
-    """These threads, each line with the name of its section before it; sections without threads are left out."""
+def sections_text(found: Sequence[ItemSection], *, header: bool = False) -> str:
+    """As `list_text`, with the name of its section before each line; empty sections are left out."""
     if is_seen():
         from bot.cli.terminal import print_sections
 
         print_sections([section for section in found if section.items])
         return ""
-    return "".join(f"{section.name}\t{_line(item)}\n" for section in found for item in section.items)
+    lines = (f"{section.name}\t{line_of(item)}" for section in found for item in section.items)
+    return table(f"section\t{COLUMNS}", lines, header=header)
 
 
-def passages_text(found: Iterable[SessionPassage]) -> str:
-    """Messages of sessions, a line for each: session, time, who, what."""
+def passages_text(found: Iterable[SessionPassage], *, header: bool = False) -> str:
+    """A line for each message of a session: session, time, author, text."""
     if is_seen():
         from bot.cli.terminal import print_passages
 
         print_passages(list(found))
         return ""
-    return "".join(
-        f"{one_line(one.session)}\t{row_stamp(one.at)}\t{one.type}\t{cut(one_line(one.text), 200)}\n" for one in found
-    )
+    cells = ((one_line(one.session), row_stamp(one.at), one.type, cut(one_line(one.text), 200)) for one in found)
+    return table("session\ttime\ttype\ttext", map("\t".join, cells), header=header)
+
+
+def table(columns: str, lines: Iterable[str], *, header: bool) -> str:
+    """Lines with tabs between their cells, below a line of the names of their ``columns`` if ``header``."""
+    return "".join(f"{line}\n" for line in ([columns] if header else []) + list(lines))
 
 
 def is_seen() -> bool:
@@ -64,13 +63,6 @@ def is_seen() -> bool:
     NO_COLOR takes away colours alone, which the library for terminals sees to. https://no-color.org
     """
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _line(item: Item) -> str:
-    score = "" if item.score is None else f"{item.score:.2f}"
-    more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
-    state = "page" if item.card.kind == "page" else item.card.state
-    return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"
 
 
 _UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -142,15 +134,6 @@ def command_result(shown: object, given: argparse.Namespace, *, found: bool, sea
     if searched and not found and not wants_json(given):
         print(NOTHING, file=sys.stderr)
     return CommandResult(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
-
-
-def ranked_item(one: RankedThread, place: LocalMemory, words: str = "") -> Item:
-    return Item(one.card, url_of(one.card, place.home), one.score or None, one.why, words)
-
-
-def decision_item(one: RelatedDecision, place: LocalMemory) -> Item:
-    card = one.card._replace(decisions=(one.ruling,))
-    return Item(card, url_of(card, place.home), why=(one.why,), said=one.ruling.text)
 
 
 def rank_table(figures: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.card import LEAST_PART, Card, CardHit, CardId, Worktree
-from bot.questions.requests import Cards
+from bot.questions.requests import Cards, SmartSearch
 from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
 
@@ -89,34 +89,32 @@ class _Pool:
         return [one for card in known.values() if (one := self.at(card)) is not None]
 
 
-def smart(
-    words: str, checkout: Worktree, cards: Cards, now: datetime, *, limit: int = SHOWN, keep: Keep | None = None
-) -> SmartSearchAnswer:
-    """The threads about these words, or without words those about what the checkout says.
+def smart(request: SmartSearch, cards: Cards) -> SmartSearchAnswer:
+    """Find the threads about some words, or without words those about the work in the checkout.
 
     With words a hit holds half of them by rarity. Without, it has evidence: the branch or its commits name it, it names
     a file that is worked on (and few others do), or it holds two words of the branch's name, and two fifths of it.
-    ``keep`` leaves threads out. Duplicates stand as the thread that they are duplicates of.
+    A duplicate is replaced by the thread that it duplicates.
     """
-    asked = dict.fromkeys(terms(words), 1.0)
+    checkout, now = request.worktree, request.now
+    asked = dict.fromkeys(terms(request.words), 1.0)
     signs = worktree_query(checkout)
-    pool = _Pool(cards, keep)
+    pool = _Pool(cards, request.keep)
     if asked:
         _by_words(asked, signs, pool)
     else:
         _by_checkout(signs, pool)
     _name(pool, signs, checkout.branch)
-    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
     _fold(pool)
-    text = f"{words} ; {signs.text}"
+    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
+    text = f"{request.words} ; {signs.text}"
     ranked = [
         RankedThread(one.card, _score(one, now if has_signs else None), _why(one, text, now, has_signs=has_signs))
         for one in pool.found.values()
         if one.has_evidence
     ]
-    return SmartSearchAnswer(
-        tuple(sorted(ranked, key=_best_first)[: max(0, limit)]), signs.used, _unused(checkout, signs)
-    )
+    hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
+    return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs))
 
 
 def recency(updated: datetime, now: datetime) -> float:

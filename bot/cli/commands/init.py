@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import place_of
+from bot.cli.options import is_action
 from bot.cli.output import show
 from bot.comment.clean_text import clean, one_line
 from bot.errors import UserError, WorldError
@@ -27,14 +28,6 @@ PLACEHOLDER = "OWNER/precedent@v1"
 
 _MOST_FILES = 200
 _USUAL = ("main", "master")
-_ACTION = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
-    r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
-    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
-    re.ASCII,
-)
-"""A repository at a commit, tag or branch, or an image; only characters that mean nothing to YAML."""
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _STATES = {
@@ -78,47 +71,6 @@ class PlannedFile:
     path: str
     state: str
     content: str
-
-
-def add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "init",
-        help="show the workflow and the settings that set a repository up, or write them into its checkout",
-        description="Shows what would be written into the checkout. "
-        "Only --write writes, and never over a file that differs. Nothing is fetched, committed or pushed.",
-    )
-    command.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        default=Path(),
-        metavar="FOLDER",
-        help="a folder of the checkout (default: here)",
-    )
-    command.add_argument("--write", action="store_true", help="write the files that are shown without it")
-    command.add_argument(
-        "--action", type=_action, metavar="NAME@REF",
-        help="what the step uses: OWNER/precedent@COMMIT, a tag in its place, or docker:// and an image",
-    )  # fmt: skip
-    command.add_argument(
-        "--mode", choices=("summary", "comment"), help="tell in job summaries only, or comment (default: summary)"
-    )
-    command.add_argument("--branch", metavar="NAME", help="the branch of the memory (default: precedent)")
-    command.add_argument(
-        "--force", action="store_true", help="replace a workflow that differs, or add one beside another"
-    )
-    command.add_argument("--json", action="store_true", help="print the files and what comes next as JSON")
-
-
-def is_action(text: str) -> bool:
-    """Whether a step can use this."""
-    return _ACTION.fullmatch(text) is not None
-
-
-def _action(text: str) -> str:
-    if not is_action(text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
-    return text
 
 
 def run_init(given: argparse.Namespace) -> object:

@@ -21,19 +21,6 @@ MAX_BYTES = 65_536
 _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f]{64}) -->\n\Z")
 
 
-def add_skill(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
-    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
-    actions.add_parser("show", help="print the page that teaches them")
-    install = actions.add_parser("install", help=f"write it to {PLACE}")
-    install.add_argument(
-        "--print", action="store_true", help="print the page instead, for an agent that looks elsewhere"
-    )
-    install.add_argument("--dry-run", action="store_true", help="write nothing, say what would be written")
-    install.add_argument("--force", action="store_true", help="replace a page that was changed by hand")
-    install.add_argument("--json", action="store_true", help="print what became of the file as JSON")
-
-
 def run_skill(given: argparse.Namespace) -> object:
     """Print the page, or write it to its place; UserError where it was changed there by hand."""
     text = _page()
