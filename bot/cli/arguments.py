@@ -1,4 +1,4 @@
-"""What an argument on the command line may be, and the options that several commands share."""
+"""Types of arguments on the command line, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 
 
 class NamedRepository(NamedTuple):
-    """A repository as somebody names it: OWNER/NAME, and the server where an address of its pages was given."""
+    """A repository: OWNER/NAME, and its server if an address was given."""
 
     repository: str
     server: str = ""
@@ -117,7 +117,7 @@ def named_repository(text: str) -> NamedRepository:
 
 
 class Token(NamedTuple):
-    """A token and the variable that held it, both empty where there is none."""
+    """A token and the variable that held it, both "" if there is none."""
 
     variable: str = ""
     text: str = ""
@@ -139,7 +139,7 @@ def memory_options(given: argparse.Namespace) -> MemoryOptions:
 
 
 def worktree_of(place: LocalMemory) -> Worktree:
-    """What the checkout here tells, as far as there is one."""
+    """The state of the checkout here, empty if there is none."""
     from bot.git.checkout import read_worktree
 
     return read_worktree(place.top or Path.cwd())

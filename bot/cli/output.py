@@ -1,4 +1,4 @@
-"""What a command prints: JSON or lines of text where a program reads, something to look at where a person does."""
+"""Prints answers: JSON or lines of text for programs, formatted lists for people."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def table(columns: str, lines: Iterable[str], *, header: bool) -> str:
 
 
 def is_seen() -> bool:
-    """Whether a person looks at the output, in a terminal that is more than a typewriter.
+    """Whether the output goes to a terminal that can show formatted text.
 
-    NO_COLOR takes away colours alone, which the library for terminals sees to. https://no-color.org
+    NO_COLOR only removes colours, which the terminal library handles. https://no-color.org
     """
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 _UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
-"""What a terminal would obey, and what nobody sees, such as characters that turn a line around."""
+"""Control characters and invisible characters, such as those that reverse a line."""
 
 
 class CommandResult(NamedTuple):
-    """What a command shows, and the exit code with which it ends although nothing stopped it."""
+    """The output of a command that ran to its end, and its exit code."""
 
     shown: object
     code: int
@@ -79,7 +79,7 @@ class CommandResult(NamedTuple):
 def show(result: object) -> int:
     """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language. Returns the exit code.
 
-    Raises WorldError where the output has no room, and BrokenPipeError where nobody reads it any more.
+    Raises WorldError if the output is full, and BrokenPipeError if its reader is gone.
     """
     shown, code = (result.shown, result.code) if isinstance(result, CommandResult) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -97,12 +97,12 @@ def show(result: object) -> int:
 
 
 def forget_output() -> None:
-    """What is still buffered goes nowhere: it must not fail once more when Python ends."""
+    """Discard what is still buffered, which would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _escaped(text: str) -> str:
-    """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
+    """The JSON with control and invisible characters as escapes; the data stay the same."""
     return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
 
 
@@ -117,14 +117,14 @@ NOTHING = "Nothing relevant."
 
 
 def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
-    """What somebody should know of the answer, a line for each on stderr."""
+    """Print notes on the answer to stderr, one line each."""
     lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
     for line in filter(None, lines):
         print(one_line(line), file=sys.stderr)
 
 
 def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
-    """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
+    """The fields about an answer: the signals that counted, those that did not, and notes on the memory."""
     notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
     return {"used": used, "unused": unused, "notes": notes, "searched": place.local_cache.size}
 
@@ -150,7 +150,8 @@ def warn(note: str) -> None:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Gives a function that takes the number of steps done since the last call. None: nobody knows of how many."""
+    """Show a progress bar; gives a function that takes the number of steps done since its last call. ``total``: None if
+    unknown."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -161,5 +162,5 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def wants_json(given: argparse.Namespace) -> bool:
-    """Whether data is asked for: `context --branch` says so by its format."""
+    """Whether JSON is wanted; `context --branch` has it as a format."""
     return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"

@@ -1,4 +1,4 @@
-"""What the tools answer: data, and the same as short text. Loaded when a tool runs."""
+"""Answers the tools: data, and the same as short text. Loaded when a tool runs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bot.questions.views import Row
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool answers: data, and the same as short text. ``failed``: the text says in one line what went wrong."""
+    """The answer of a tool: data, and the same as short text. ``failed``: the text says in one line what went wrong."""
 
     data: Row
     text: str

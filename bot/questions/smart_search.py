@@ -1,4 +1,4 @@
-"""Search that knows what somebody works on: words beside what the checkout says, ranked by what both tell of a thread.
+"""Search that knows the work at hand: ranks threads by the words and by what the checkout says.
 
 A thread's rank is ``(text × age + 0.2 × files) × 1.3 where it is the branch's``: ``text`` is its score as a share of
 the best one's, 1 where the branch or its commits name it outright. Equal ranks: the one that changed last, then by id.
@@ -24,7 +24,7 @@ PER_FILE = 0.2
 NAMED = 1.3
 _AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
 _BESIDE = 0.3
-"""What the implicit query counts beside words that were typed."""
+"""Weight of the checkout's query next to typed words."""
 
 _LEAST_OF_BRANCH = 0.4
 _LEAST_TERMS = 2
@@ -49,7 +49,7 @@ class RankedThread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmartSearchAnswer:
-    """What was found, best first, none where nothing is relevant; what it was ranked by, and what could not be used."""
+    """The relevant threads, best first; the signals they were ranked by, and those that could not be used."""
 
     hits: tuple[RankedThread, ...] = ()
     used: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class SmartSearchAnswer:
 
 @dataclass(slots=True)
 class _Candidate:
-    """What is known of one thread: its share of the best score, the terms and files that it shares, what names it."""
+    """A thread with its share of the best score, the terms and files it has in common, and the reasons that name it."""
 
     card: Card
     base: float = 0.0
@@ -76,7 +76,7 @@ class _Pool:
     found: dict[CardId, _Candidate] = field(default_factory=dict)
 
     def at(self, card: Card) -> _Candidate | None:
-        """The candidate of this thread, a new one where there is none; None where it may not be shown."""
+        """The candidate of this thread, created if missing; None if the thread may not be shown."""
         if card.id not in self.found:
             if self.keep is not None and not self.keep(card):
                 return None

@@ -114,7 +114,7 @@ def schema_of(fields: Iterable[Field], **before: Schema) -> Schema:
 
 
 def row_of(fields: Iterable[Field], one: object, home: str = "") -> Row:
-    """What these fields say of something."""
+    """The row with these fields of ``one``."""
     return {name: read(one, home) if read else getattr(one, name) for name, _, read in fields}
 
 

@@ -1,4 +1,4 @@
-"""What there is to know of the work at hand, or of some files, without a question asked."""
+"""The threads that matter for the work at hand, without a question."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WhatAnswer:
 
     @property
     def is_relevant(self) -> bool:
-        """Whether anything is related to the work: what was decided last, about anything, need not be."""
+        """Whether anything is related to the work; the newest decisions, about anything, do not count."""
         return bool(self.related or self.decisions or self.tasks)
 
 

@@ -96,7 +96,7 @@ MOST = 10_000
 
 
 def run_context(given: argparse.Namespace) -> object:
-    """What was said in the scope that was asked for; "" for nothing."""
+    """Show the recent conversations of a scope; "" if there are none."""
     if given.branch:
         return run_what(given) if given.format == "json" else _branch(given)
     zone = given.timezone or local_zone()
@@ -146,7 +146,7 @@ def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
 
 
 def _sessions(folder: Path, since: datetime) -> list[Thread]:
-    """The sessions in the files of a folder that were written to since then; what cannot be read is told of."""
+    """The sessions in files of a folder changed since then; unreadable files are reported."""
     from bot.sources.session import thread_of
     from bot.sources.session_files import find_sessions
     from bot.sources.session_issues import issues_of_sessions

@@ -24,7 +24,7 @@ from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
 WORKFLOW = f"{WORKFLOW_FOLDER}/precedent.yml"
 PLACEHOLDER = "OWNER/precedent@v1"
-"""What the step uses where nobody said what: it names no account that there is."""
+"""The default of the step: OWNER is no real account."""
 
 _MOST_FILES = 200
 _USUAL = ("main", "master")
@@ -40,8 +40,8 @@ _DONE = {"new": "wrote {}", "replaced": "replaced {}", "kept": "{} stays as it i
 
 @dataclass(frozen=True, slots=True)
 class CheckoutInfo:
-    """A checkout that begins at ``top``. ``server`` and ``repository`` are "" where ``remote``, the one that counts,
-    tells neither; it is "" where there is none. ``main`` is the default branch."""
+    """A checkout with the top folder ``top``. ``remote`` is "" if there is none; ``server`` and ``repository`` are ""
+    if it does not tell them. ``main`` is the default branch."""
 
     top: Path
     server: str = ""
@@ -52,7 +52,7 @@ class CheckoutInfo:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChoice:
-    """What a workflow is made of. The defaults make the one of the README.
+    """The parts of a workflow. The defaults give the one of the README.
 
     ``mode`` is summary or comment; ``main`` is the default branch; ``hosted``: GitHub's own runners are there.
     """
@@ -153,7 +153,7 @@ def _steps(top: Path) -> list[Step]:
 
 
 def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[Step]) -> WorkflowChoice:
-    """What was asked for; else what the workflow that is there has, so that a second run asks for the same."""
+    """The given options, else those of the existing workflow, so that a second run gives the same."""
     host = urlsplit(place.server).hostname or ""
     choice = WorkflowChoice(main=place.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
     if len(steps) == 1:
@@ -171,7 +171,7 @@ def _workflow_file(top: Path, choice: WorkflowChoice, *, force: bool) -> Planned
 
 
 def _config(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
-    """The settings' file, which stays as it is where there is one, and the settings that it makes."""
+    """The settings file, which is never replaced, and its settings."""
     wanted = with_inputs(Settings(), {"branch": branch or ""})
     text, before = settings_text(wanted.branch), read_beside(top, CONFIG_PATH, MAX_BYTES + 1)
     if before is None:
@@ -186,7 +186,7 @@ def _config(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
 
 
 def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], steps: list[Step]) -> str:
-    """Why nothing can be written, "" else. ``steps`` are those of which there should be no second."""
+    """Why nothing can be written, or "". ``steps`` are existing steps that must not be doubled."""
     others = [step.path for step in steps if step.path != WORKFLOW and not is_dry(step)]
     if used.branch == place.main:
         return f"{place.main} is the default branch, and memory needs one of its own: name another with --branch"
@@ -198,7 +198,7 @@ def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], step
 
 
 def workflow_text(choice: WorkflowChoice = WorkflowChoice()) -> str:
-    """The workflow. UserError for a name of the default branch that a file should not hold."""
+    """The workflow. UserError if the default branch has an unprintable name."""
     text = _shipped("workflow.yml").replace(f"uses: {PLACEHOLDER}\n", f"uses: {choice.action}\n")
     text = text.replace("branches: [main]", f"branches: [{_pattern(choice.main)}]")
     if not choice.hosted:
@@ -211,7 +211,7 @@ def workflow_text(choice: WorkflowChoice = WorkflowChoice()) -> str:
 
 
 def settings_text(branch: str = Settings().branch) -> str:
-    """The settings' file: nothing but the defaults, and the branch of the memory where it has another name."""
+    """The settings file: the defaults, and the branch of the memory if it has another name."""
     text = _shipped("settings.yml")
     if branch == Settings().branch:
         return text
@@ -219,14 +219,14 @@ def settings_text(branch: str = Settings().branch) -> str:
 
 
 def _pattern(branch: str) -> str:
-    """The name as a pattern that means it alone, in YAML.
+    """The name as a YAML pattern that matches only it.
 
     https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#filter-pattern-cheat-sheet
     """
     if _PLAIN.fullmatch(branch) and branch.lower() not in _WORDS:
         return branch
     if not branch.isprintable():
-        raise UserError("the name of the default branch holds characters that nobody sees: rename that branch first")
+        raise UserError("the name of the default branch holds invisible characters: rename that branch first")
     return json.dumps(re.sub(r"([]*?+!\[\\])", r"\\\1", branch), ensure_ascii=False)
 
 

@@ -35,7 +35,7 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
 
 
 def claimed_stdout() -> BinaryIO:
-    """What was stdout, for the protocol alone: whatever else is printed goes to stderr, by children too."""
+    """Take stdout for the protocol; everything else that is printed, by children too, goes to stderr."""
     sys.stdout.flush()
     wire = os.dup(1)
     os.dup2(2, 1)
@@ -46,7 +46,7 @@ def claimed_stdout() -> BinaryIO:
 
 
 class _ProtocolStream(FileIO):
-    """What the protocol is written on. Where nobody reads it any more, there is nothing left to do."""
+    """The protocol's output. Ends the process once nobody reads it."""
 
     def write(self, data: Any) -> int:
         try:

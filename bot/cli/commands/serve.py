@@ -34,7 +34,7 @@ def server_flags(given: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def server_libraries() -> Iterator[None]:
-    """What only the server needs is not part of every installation."""
+    """Report a missing library: not every installation has the server's."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ def server_libraries() -> Iterator[None]:
 
 
 def _checked(findings: Sequence[Any]) -> CommandResult:
-    """Findings as lines, and the exit code: 2 for what the operator has to mend, 1 for what is away."""
+    """Findings as lines, and the exit code: 2 for what the operator has to fix, 1 for what is unreachable."""
     levels = {finding.level for finding in findings}
     lines = [f"{SIGNS[finding.level]} {finding.name:<12} {finding.line}\n" for finding in findings]
     return CommandResult("".join(lines), 2 if "wrong" in levels else 1 if "away" in levels else 0)

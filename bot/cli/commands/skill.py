@@ -22,7 +22,7 @@ _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f
 
 
 def run_skill(given: argparse.Namespace) -> object:
-    """Print the page, or write it to its place; UserError where it was changed there by hand."""
+    """Print the page, or write it to its place; UserError if it was edited there."""
     text = _page()
     if given.action == "show" or given.print:
         return text.decode("utf-8")
@@ -50,7 +50,7 @@ def _page() -> bytes:
 
 
 def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:
-    """Write the page, and say what became of the file: written, updated, unchanged, left."""
+    """Write the page; tells what happened to the file: written, updated, unchanged, left."""
     sealed = text + f"\n<!-- written by precedent skill install, sha256 {sha256(text).hexdigest()} -->\n".encode()
     there = read_beside(top, PLACE, MAX_BYTES)
     if there in (sealed, text):
@@ -63,6 +63,6 @@ def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:
 
 
 def _is_ours(there: bytes) -> bool:
-    """Whether it is a page of an older version, as its last line tells, and nobody edited it."""
+    """Whether it is an unedited page of an older version, by the checksum in its last line."""
     seal = _SEAL.search(there)
     return seal is not None and sha256(there[: seal.start()]).hexdigest().encode() == seal[1]
