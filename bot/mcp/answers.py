@@ -12,7 +12,7 @@ from bot.comment.catalogue import count
 from bot.comment.clean_text import account, cut
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.thread import Thread, ThreadId
+from bot.domain.thread import Thread
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.mcp import text
 from bot.mcp.context import ToolAnswer, ToolContext, now
@@ -148,7 +148,7 @@ def answer_conversation(tools: ToolContext, name: str, chars: int) -> ToolAnswer
         data = _of_memory(tools, place, fields, found=True)
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
     spoken = "".join(f"\n{_speaker(each)}\n{indented(each['text'])}" for each in data["conversation"])
-    line = f"{_head(data['thread'], name)}\n{len(thread.comments) + 1} messages{left_out}."
+    line = f"{text.head_text(data['thread'])}\n{len(thread.comments) + 1} messages{left_out}."
     return _answer(line, data, f"{_decided(data['thread'])}{spoken}")
 
 
@@ -175,7 +175,7 @@ def answer_issue(tools: ToolContext, issue: Issue, chars: int) -> ToolAnswer:
         quoted = as_xml(context, history)
         fields = _known(place, thread) | _context_fields(context) | {"quoted": quoted, "omitted": omitted}
         data = _of_memory(tools, place, fields, found=bool(quoted))
-    head, decided = _head(data["thread"], number), _decided(data["thread"])
+    head, decided = text.head_text(data["thread"]), _decided(data["thread"])
     if not quoted:
         return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED} searched.", data, decided)
     return _answer(head, data, f"{decided}\n{data['quoted']}")
@@ -253,17 +253,10 @@ def _related(how: str, one: Mention | Match, similarity: float, why: Sequence[st
     }
 
 
-def _head(thread: Row, name: ThreadId) -> str:
-    return text.head_text(thread) if thread else text.quoted(str(name), 80)
-
-
 def _decided(thread: Row) -> str:
-    if not thread:
-        return ""
     told = text.row_ending(thread)
-    return "".join(
-        [*([f"ended: {told}\n"] if told else []), *(f"{text.decided_text(each)}\n" for each in thread["decisions"])]
-    )
+    ended = [f"ended: {told}\n"] if told else []
+    return "".join([*ended, *(f"{text.decided_text(each)}\n" for each in thread["decisions"])])
 
 
 def _speaker(message: Row) -> str:

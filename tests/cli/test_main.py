@@ -12,14 +12,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from bot.cli.main import main, parser
+from bot.cli.options import STATES
 from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
+from bot.server.model import State
 from tests.cli.console import Ended, Run
 from tests.ranking.tiny_model import write_folder
 
@@ -141,10 +143,7 @@ def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            ("serach", "cookie"),
-            "invalid choice: 'serach'; did you mean 'search'?; see `precedent --help`",
-        ),
+        (("serach", "cookie"), "invalid choice: 'serach'; did you mean 'search'?; see `precedent --help`"),
         (
             ("answer", "1", "--store", "x", "--as-of", "create"),
             "'create'; did you mean 'created'?; see `precedent answer",
@@ -621,3 +620,7 @@ def test_nothing_relevant_is_an_answer_of_its_own(store: Path, call: Run, words:
 def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> None:
     call("import", archive(tmp_path / "a.jsonl", [issue(1, "Zebra\tin\ntwo lines")]), "--store", tmp_path / "s")
     assert call("search", "zebra", "--store", tmp_path / "s").out.endswith("\tZebra in two lines\n")
+
+
+def test_the_states_of_jobs_are_those_of_the_server() -> None:
+    assert get_args(State) == STATES

@@ -423,12 +423,7 @@ def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Pa
 
 def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Run) -> None:
     flips = [{"event": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("closed", 3), ("reopened", 5))]
-    said = {
-        "author": "hubot",
-        "association": "MEMBER",
-        "created_at": "2026-03-01T00:00:00Z",
-        "body": "Fixed in 2.2.1.",
-    }
+    said = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z", "body": "Fixed in 2.2.1."}
     fields = {"id": 7, "title": "Loop", "body": "It loops.", "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
     (tmp_path / "one.jsonl").write_text(
         json.dumps(fields | {"state": "open", "events": flips, "comments": [said]}) + "\n"

@@ -131,11 +131,7 @@ INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 
 
@@ -509,10 +505,7 @@ def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: py
     assert [
         "secret" in json.dumps(json.loads(call(*typed[1]).out)["conversation"]),
         "secret" in call(*typed[2]).out,
-    ] == [
-        False,
-        False,
-    ]
+    ] == [False, False]
     (checkout / ".github/precedent.yml").write_text("ignore: [")
     told = answer(desk, "get_conversation", {"id": 7})
     assert told.failed

@@ -20,12 +20,7 @@ from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import sessions_of_issue
 from bot.local_cache.threads import open_records
-from bot.questions.context import (
-    history_of,
-    of_issue,
-    of_participant,
-    recent_conversations,
-)
+from bot.questions.context import history_of, of_issue, of_participant, recent_conversations
 from bot.questions.requests import WorkRequest
 from bot.questions.views import WORK_TITLES, Row, work_rows
 from bot.questions.what import find_what
