@@ -209,7 +209,7 @@ def test_alone_it_lists_every_command_by_purpose_with_an_example_that_parses(cal
     assert [name for name, _ in listed] == [name for name in commands() if name != "ss"]
     for name, example in listed:
         given = parser().parse_args(shlex.split(example.partition(" < ")[0]))
-        assert given.command == ("ss" if name == "smart-search" else name)
+        assert given.command == name
 
 
 @pytest.mark.parametrize("command", commands())

@@ -566,11 +566,11 @@ serve(Noisy(MemoryOptions(Path.cwd())), wire)
 def test_noise_of_any_kind_goes_to_stderr(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("w+") as errors:
         with session(tmp_path, code=NOISY, errors=errors) as one:
-            told = [one.error("search_memories", query="x") for _ in range(3)]
+            answers = [one.error("search_memories", query="x") for _ in range(3)]
         errors.seek(0)
         told = errors.read()
-    assert (told[0], told[2]) == ("quiet", "quiet")
-    assert told[1].startswith("this is a bug of Precedent")
+    assert (answers[0], answers[2]) == ("quiet", "quiet")
+    assert answers[1].startswith("this is a bug of Precedent")
     for noise in ("printed early", "printed\n", "to the old one", "warned", "logged", "child", "written", "a secret"):
         assert noise in told
 

@@ -210,7 +210,7 @@ def _announce(found: Glimpse) -> None:
         told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
     told += "; nothing is written there."
     if rate and rate.anew and points > rate.left:
-        told += f" That is not enough: what was read is kept; run the same command again after {rate.anew:%H:%M} UTC."
+        told += f" That is not enough: what is read is kept; run the same command again after {rate.anew:%H:%M} UTC."
     print(told, file=sys.stderr)
 
 
