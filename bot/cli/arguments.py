@@ -1,4 +1,4 @@
-"""What an argument on the command line may be, and the options that several commands share."""
+"""Types of arguments on the command line, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -82,24 +82,6 @@ def address(text: str) -> str:
     return text.rstrip("/")
 
 
-def add_place(command: argparse.ArgumentParser, *, answers: bool = True) -> None:
-    """Where the memory is, and for what ``answers`` how the answer is given."""
-    where = command.add_mutually_exclusive_group()
-    where.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store, or a checkout of the branch")
-    where.add_argument(
-        "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the checkout here)"
-    )
-    command.add_argument(
-        "--memory-branch", metavar="NAME", help="the branch of the memory (default: as in the settings)"
-    )
-    fetching = command.add_mutually_exclusive_group()
-    fetching.add_argument("--refresh", action="store_true", help="fetch the branch even if that was just done")
-    fetching.add_argument("--offline", action="store_true", help="fetch nothing: the memory as it is here")
-    if answers:
-        command.add_argument("--json", action="store_true", help="print the answer as JSON (docs/asking.md)")
-        command.add_argument("--exit-code", action="store_true", help="exit code 1 when nothing is relevant")
-
-
 def since(text: str) -> datetime:
     """A moment as `bot.questions.search.moment_of` reads it."""
     try:
@@ -116,7 +98,7 @@ TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 
 
 class NamedRepository(NamedTuple):
-    """A repository as somebody names it: OWNER/NAME, and the server where an address of its pages was given."""
+    """A repository: OWNER/NAME, and its server if an address was given."""
 
     repository: str
     server: str = ""
@@ -135,7 +117,7 @@ def named_repository(text: str) -> NamedRepository:
 
 
 class Token(NamedTuple):
-    """A token and the variable that held it, both empty where there is none."""
+    """A token and the variable that held it, both "" if there is none."""
 
     variable: str = ""
     text: str = ""
@@ -157,7 +139,7 @@ def memory_options(given: argparse.Namespace) -> MemoryOptions:
 
 
 def worktree_of(place: LocalMemory) -> Worktree:
-    """What the checkout here tells, as far as there is one."""
+    """The state of the checkout here, empty if there is none."""
     from bot.git.checkout import read_worktree
 
     return read_worktree(place.top or Path.cwd())
@@ -168,23 +150,86 @@ def moment_asked_for(given: argparse.Namespace) -> datetime:
     return getattr(given, "as_of", None) or datetime.now(UTC)
 
 
-Subparsers = argparse._SubParsersAction
-
-
-def add_history(command: argparse.ArgumentParser) -> None:
+def add_store(command: argparse.ArgumentParser) -> None:
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+
+
+def add_repo(command: argparse.ArgumentParser, help: str = "for links and full references") -> None:
+    command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help=help)
+
+
+def add_json(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+
+
+def add_semantic(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings")
+
+
+def add_header(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--header", action="store_true", help="name the columns in a first line, in a pipe")
+
+
+def add_me(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--me",
+        type=login,
+        action="append",
+        metavar="LOGIN",
+        help="an account of the agent's own; may be repeated (default: the bot's)",
+    )
+
+
+def add_memory_branch(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--memory-branch", metavar="NAME", help="the branch of the memory (default: as in the settings)"
+    )
+
+
+def add_memory(command: argparse.ArgumentParser) -> None:
+    """Where the memory is."""
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store, or a checkout of the branch")
+    where.add_argument(
+        "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the checkout here)"
+    )
+    add_memory_branch(command)
+    fetching = command.add_mutually_exclusive_group()
+    fetching.add_argument("--refresh", action="store_true", help="fetch the branch even if it was just fetched")
+    fetching.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as it is here")
+
+
+def add_answer(command: argparse.ArgumentParser) -> None:
+    """Where the memory is, and how the answer is given."""
+    add_memory(command)
+    command.add_argument("--json", action="store_true", help="print the answer as JSON (docs/asking.md)")
+    command.add_argument("--exit-code", action="store_true", help="exit with code 1 if nothing is relevant")
+
+
+def add_replay(command: argparse.ArgumentParser) -> None:
+    add_store(command)
     command.add_argument(
         "--last", type=number(1, 1_000_000), default=300, metavar="N", help="how many issues are replayed (default 300)"
     )
     command.add_argument(
-        "--seconds", type=number(1, 86_400), metavar="N", help="stop after so long, newest issues first"
+        "--seconds", type=number(1, 86_400), metavar="N", help="stop after N seconds; the newest issues come first"
     )
-    command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    add_repo(command)
     add_semantic(command)
-    command.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json(command, "the figures")
 
 
-def add_semantic(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
-    )
+_SERVER = {
+    "data": ("DIR", "the folder for the queue and the clones (default: ./data)"),
+    "database_url": ("URL", "PostgreSQL instead of a file there; if it holds a password, prefer the variable"),
+    "host": ("ADDRESS", "the address to listen on (default: 127.0.0.1)"),
+    "port": ("PORT", "the port to listen on (default: 8080)"),
+    "workers": ("N", "worker processes to start; 0: receive only (default: 1)"),
+    "jobs": ("N", "repositories that one worker handles at once (default: 4)"),
+}
+
+
+def add_server(command: argparse.ArgumentParser, *names: str) -> None:
+    for name in names:
+        metavar, explanation = _SERVER[name]
+        command.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=explanation)

@@ -1,4 +1,4 @@
-"""What a command prints: JSON or lines of text where a program reads, something to look at where a person does."""
+"""Prints answers: JSON or lines of text for programs, formatted lists for people."""
 
 from __future__ import annotations
 
@@ -10,75 +10,67 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bot.comment.clean_text import cut, one_line
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
 from bot.local_cache.local_memory import LocalMemory
-from bot.questions.views import Item, ItemSection, row_stamp, url_of
-
-if TYPE_CHECKING:
-    from bot.questions.related import RelatedDecision
-    from bot.questions.smart_search import RankedThread
+from bot.questions.views import COLUMNS, Item, ItemSection, line_of, row_stamp
 
 
-def list_text(items: Sequence[Item]) -> str:
-    """These threads, a line for each: id, state (or `page`), score, title, reasons, decision, with tabs between them.
-
-    The last two only where there are any. A person gets something to look at instead.
-    """
+def list_text(items: Sequence[Item], *, header: bool = False) -> str:
+    """A line for each thread, below one that names the `COLUMNS` if ``header``. For a person in a terminal the list
+    is printed at once, and the text is ""."""
     if is_seen():
         from bot.cli.terminal import print_sections
 
         print_sections([ItemSection("", "", items)])
         return ""
-    return "".join(f"{_line(item)}\n" for item in items)
+    return table(COLUMNS, map(line_of, items), header=header)
 
 
-def sections_text(found: Sequence[ItemSection]) -> str:
-    """These threads, each line with the name of its section before it; sections without threads are left out."""
+def sections_text(found: Sequence[ItemSection], *, header: bool = False) -> str:
+    """As `list_text`, with the name of its section before each line; empty sections are left out."""
     if is_seen():
         from bot.cli.terminal import print_sections
 
         print_sections([section for section in found if section.items])
         return ""
-    return "".join(f"{section.name}\t{_line(item)}\n" for section in found for item in section.items)
+    lines = (f"{section.name}\t{line_of(item)}" for section in found for item in section.items)
+    return table(f"section\t{COLUMNS}", lines, header=header)
 
 
-def passages_text(found: Iterable[SessionPassage]) -> str:
-    """Messages of sessions, a line for each: session, time, who, what."""
+def passages_text(found: Iterable[SessionPassage], *, header: bool = False) -> str:
+    """A line for each message of a session: session, time, author, text."""
     if is_seen():
         from bot.cli.terminal import print_passages
 
         print_passages(list(found))
         return ""
-    return "".join(
-        f"{one_line(one.session)}\t{row_stamp(one.at)}\t{one.type}\t{cut(one_line(one.text), 200)}\n" for one in found
-    )
+    cells = ((one_line(one.session), row_stamp(one.at), one.type, cut(one_line(one.text), 200)) for one in found)
+    return table("session\ttime\ttype\ttext", map("\t".join, cells), header=header)
+
+
+def table(columns: str, lines: Iterable[str], *, header: bool) -> str:
+    """Lines with tabs between their cells, below a line of the names of their ``columns`` if ``header``."""
+    return "".join(f"{line}\n" for line in ([columns] if header else []) + list(lines))
 
 
 def is_seen() -> bool:
-    """Whether a person looks at the output, in a terminal that is more than a typewriter.
+    """Whether the output goes to a terminal that can show formatted text.
 
-    NO_COLOR takes away colours alone, which the library for terminals sees to. https://no-color.org
+    NO_COLOR only removes colours, which the terminal library handles. https://no-color.org
     """
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _line(item: Item) -> str:
-    score = "" if item.score is None else f"{item.score:.2f}"
-    more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
-    state = "page" if item.card.kind == "page" else item.card.state
-    return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"
-
-
 _UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
-"""What a terminal would obey, and what nobody sees, such as characters that turn a line around."""
+"""Control characters and invisible characters, such as those that reverse a line."""
 
 
 class CommandResult(NamedTuple):
-    """What a command shows, and the exit code with which it ends although nothing stopped it."""
+    """The output of a command that ran to its end, and its exit code."""
 
     shown: object
     code: int
@@ -87,7 +79,7 @@ class CommandResult(NamedTuple):
 def show(result: object) -> int:
     """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language. Returns the exit code.
 
-    Raises WorldError where the output has no room, and BrokenPipeError where nobody reads it any more.
+    Raises WorldError if the output is full, and BrokenPipeError if its reader is gone.
     """
     shown, code = (result.shown, result.code) if isinstance(result, CommandResult) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -105,12 +97,12 @@ def show(result: object) -> int:
 
 
 def forget_output() -> None:
-    """What is still buffered goes nowhere: it must not fail once more when Python ends."""
+    """Discard what is still buffered, which would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _escaped(text: str) -> str:
-    """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
+    """The JSON with control and invisible characters as escapes; the data stay the same."""
     return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
 
 
@@ -125,14 +117,14 @@ NOTHING = "Nothing relevant."
 
 
 def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
-    """What somebody should know of the answer, a line for each on stderr."""
+    """Print notes on the answer to stderr, one line each."""
     lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
     for line in filter(None, lines):
         print(one_line(line), file=sys.stderr)
 
 
 def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
-    """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
+    """The fields about an answer: the signals that counted, those that did not, and notes on the memory."""
     notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
     return {"used": used, "unused": unused, "notes": notes, "searched": place.local_cache.size}
 
@@ -142,15 +134,6 @@ def command_result(shown: object, given: argparse.Namespace, *, found: bool, sea
     if searched and not found and not wants_json(given):
         print(NOTHING, file=sys.stderr)
     return CommandResult(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
-
-
-def ranked_item(one: RankedThread, place: LocalMemory, words: str = "") -> Item:
-    return Item(one.card, url_of(one.card, place.home), one.score or None, one.why, words)
-
-
-def decision_item(one: RelatedDecision, place: LocalMemory) -> Item:
-    card = one.card._replace(decisions=(one.ruling,))
-    return Item(card, url_of(card, place.home), why=(one.why,), said=one.ruling.text)
 
 
 def rank_table(figures: Mapping[str, Any]) -> list[str]:
@@ -167,7 +150,8 @@ def warn(note: str) -> None:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Gives a function that takes the number of steps done since the last call. None: nobody knows of how many."""
+    """Show a progress bar; gives a function that takes the number of steps done since its last call. ``total``: None if
+    unknown."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -178,5 +162,5 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def wants_json(given: argparse.Namespace) -> bool:
-    """Whether data is asked for: `context --branch` says so by its format."""
+    """Whether JSON is wanted; `context --branch` has it as a format."""
     return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"

@@ -1,4 +1,4 @@
-"""What a person sees in a terminal: lists of threads and progress bars. The only importer of rich."""
+"""Lists of threads and progress bars in a terminal. The only importer of rich."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from bot.local_cache.local_memory import (
     no_progress,
     no_warning,
 )
-from bot.questions.search import SessionHits, WordSearch
+from bot.questions.requests import WordSearch
+from bot.questions.search import SessionHits
 from bot.sources.session_files import find_sessions
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from functools import partial
 from io import TextIOWrapper
 from typing import Any, BinaryIO
@@ -11,70 +12,111 @@ import anyio
 import mcp_types as types
 from anyio.to_thread import run_sync
 from mcp.server.lowlevel import Server
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from bot import __version__
-from bot.mcp.tools import INSTRUCTIONS, NAME, TITLE, TOOLS, Tool, ToolAnswer
+from bot.comment.clean_text import cut, one_line
+from bot.errors import PrecedentError, UserError, bug
+from bot.mcp.context import ToolAnswer, ToolContext
+from bot.mcp.tools import ANSWERS, CITING, INSTRUCTIONS, MAX_QUOTED, TITLES, TOOLS, refusal
 
 AT_ONCE = 4
-"""Calls that are answered at the same time; more of them wait."""
+"""Calls that are answered at the same time; others wait."""
+
+MAX_ERROR = 500
+"""Characters of an error."""
 
 _READS_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 
-Ask = Callable[[Tool, Mapping[str, object]], ToolAnswer]
+
+def _offered(run: Any) -> Tool:
+    description = " ".join([*run.__doc__.split(), CITING])
+    return Tool.from_function(
+        run, title=TITLES[run.__name__], description=description, context_kwarg="tools",
+        annotations=_READS_ONLY, structured_output=False,
+    )  # fmt: skip
 
 
-def serve(ask: Ask, wire: BinaryIO) -> None:
+OFFERED = {run.__name__: _offered(run) for run in TOOLS}
+
+
+def serve(context: ToolContext, wire: BinaryIO) -> None:
     """Answer what comes on stdin, on ``wire``, until stdin ends."""
-    anyio.run(_serve, ask, wire)
+    anyio.run(_serve, context, wire)
 
 
-async def _serve(ask: Ask, wire: BinaryIO) -> None:
-    server = server_of(ask)
+async def _serve(context: ToolContext, wire: BinaryIO) -> None:
+    server = server_of(context)
     out = anyio.wrap_file(TextIOWrapper(wire, encoding="utf-8", errors="replace", newline="\n"))
     async with stdio_server(stdout=out) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def server_of(ask: Ask) -> Server[Any]:
-    """The server with its tools. Calls are answered in threads, so that it hears of everything meanwhile."""
-    known = {tool.name: tool for tool in TOOLS}
+def server_of(context: ToolContext) -> Server[Any]:
+    """The server with its tools. Calls run in threads, so that the server stays responsive."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_offered(tool) for tool in TOOLS])
+        return types.ListToolsResult(tools=[listed(tool) for tool in OFFERED.values()])
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = known.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: there are {', '.join(known)}")
-        call = partial(ask, tool, params.arguments or {})
+        if params.name not in OFFERED:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: there are {', '.join(OFFERED)}")
+        call = partial(answer, context, params.name, params.arguments or {})
         return _result(await run_sync(call, abandon_on_cancel=True, limiter=limiter))
 
     server: Server[Any] = Server(
-        NAME,
+        "precedent",
         version=__version__,
-        title=TITLE,
+        title="Precedent, the memory of a repository",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.clear()  # nobody is told of the calls: no telemetry
+    server.middleware.clear()  # no telemetry
     return server
 
 
-def _offered(tool: Tool) -> types.Tool:
+def listed(tool: Tool) -> types.Tool:
+    """The tool as clients see it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.schema,
-        output_schema=tool.answer,
-        annotations=_READS_ONLY,
+        input_schema=tool.parameters | {"additionalProperties": False},
+        output_schema=ANSWERS[tool.name],
+        annotations=tool.annotations,
     )
+
+
+def answer(context: ToolContext, name: str, given: Mapping[str, object]) -> ToolAnswer:
+    """Run a tool. Never raises: an error of any kind becomes an answer that failed."""
+    tool = OFFERED[name]
+    try:
+        return tool.fn(context, **checked_arguments(tool, given))  # type: ignore[no-any-return]
+    except PrecedentError as error:
+        return ToolAnswer({}, cut(one_line(str(error)), MAX_ERROR), failed=True)
+    except Exception as error:  # noqa: BLE001 - the agent gets a line, and the server goes on
+        import traceback
+
+        traceback.print_exc(file=sys.stderr)
+        return ToolAnswer({}, bug(error), failed=True)
+
+
+def checked_arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
+    """The checked arguments; null counts as not given. UserError names the first that is wrong."""
+    known = tool.parameters["properties"]
+    if unknown := next((name for name in given if name not in known), None):
+        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+        raise UserError(f"there is no parameter {one_line(unknown)[:MAX_QUOTED]!r}: {takes}")
+    try:
+        return tool.fn_metadata.validate_arguments({name: one for name, one in given.items() if one is not None})
+    except ValueError as error:
+        raise refusal(error, known) from None
 
 
 def _result(told: ToolAnswer) -> types.CallToolResult:

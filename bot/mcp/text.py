@@ -54,7 +54,7 @@ def head_text(row: RowFields) -> str:
 
 
 def row_ending(row: RowFields) -> str:
-    """How it ended, in a few words; "" where nobody knows."""
+    """How it ended, in a few words; "" if unknown."""
     outcome = row["outcome"]
     if outcome["kind"] == "unknown":
         return ""

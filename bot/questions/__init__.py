@@ -1,1 +1,1 @@
-"""What people and agents ask: one request and one function for each question. No I/O."""
+"""The questions of people and agents, each with one request and one function. No I/O."""

@@ -1,4 +1,4 @@
-"""What was said lately in a scope: an issue with its sessions, a person, a folder of sessions."""
+"""Recent conversations in a scope: an issue with its sessions, a person, a folder of sessions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Tier(IntEnum):
 
 
 class _Piece(NamedTuple):
-    """What is taken or left as a whole: a message, or a summary (``turn`` is None), of the conversation ``at``."""
+    """A message of the conversation ``at``, or its summary (``turn`` is None): shown or left out as a whole."""
 
     at: int
     turn: Turn | None
@@ -145,10 +145,10 @@ class _Taken:
 
 
 def history_of(past: RecentConversations, form: Form, chars: int = MAX_CHARS) -> ConversationHistory:
-    """What is shown of the past in at most so many characters (1,000 to 120,000).
+    """Choose what to show of the past in at most ``chars`` characters (1,000 to 120,000).
 
-    The tiers are filled one after the other, each from its newest message on; at the first that does not fit it ends.
-    Of the very newest message the end is told where it alone is too long.
+    Fills the tiers one after the other, each from its newest message on, and stops at the first that does not fit.
+    If the newest message alone is too long, its end is shown.
     """
     known = past.conversations
     is_continuation = bool(known) and past.since(known[0].end) < GAP
@@ -167,7 +167,7 @@ def history_of(past: RecentConversations, form: Form, chars: int = MAX_CHARS) ->
 
 def tiers_of(past: RecentConversations) -> list[Tier]:
     """The tier of each conversation. The active ones are the newest, whenever it was, and those that led to it: each
-    ended less than half an hour before the earliest beginning after it. What is yesterday the calendar says."""
+    ended less than half an hour before the earliest beginning after it. Yesterday follows the calendar."""
     chain = _chain(past.conversations)
     return [Tier.ACTIVE if at < chain else _tier(past, one.end) for at, one in enumerate(past.conversations)]
 

@@ -1,4 +1,4 @@
-"""What memory has to say to somebody who asks: a search by words, an issue by number, what was decided on a topic."""
+"""Answers to people's requests: a search by words, an issue by number, the decisions on a topic."""
 
 from __future__ import annotations
 
@@ -98,7 +98,6 @@ def decisions_about(topic: str, service: QuestionService) -> Context:
 
 
 def _answering(candidates: Iterable[Thread], service: QuestionService) -> list[Thread]:
-    """Those that do more than ask: somebody else said something there, or there is no question in them."""
     return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, service)]
 
 

@@ -8,19 +8,19 @@ from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardId, Ruling
-from bot.questions.requests import Cards
+from bot.questions.requests import Cards, FilesRequest
 from bot.questions.smart_search import RankedThread, recency, touches
 from bot.questions.worktree_query import MAX_FILES, is_telling
 
 PER_HIT = 5
 IN_ALL = 20
 _KINDS = ("fix", "duplicate", "reference")
-"""Of links, what tells most first."""
+"""Kinds of links, strongest first."""
 
 
 class Hop(NamedTuple):
-    """A thread next to a hit. ``kind`` as in `bot.domain.card.CardLink`; ``direction`` is ``to`` where ``hit``
-    points at the thread, ``from`` where the thread points at it."""
+    """A thread next to a hit. ``kind`` as in `bot.domain.card.CardLink`; ``direction`` is ``to`` if ``hit`` points at
+    the thread, ``from`` if the thread points at it."""
 
     card: Card
     kind: str
@@ -79,9 +79,10 @@ class RelatedAnswer:
     decisions: tuple[RelatedDecision, ...] = ()
 
 
-def find_related(paths: Iterable[str], cards: Cards, now: datetime) -> RelatedAnswer:
-    """The threads that name these files, and their decisions, newest first; at most ten of each."""
-    naming = threads_naming(tuple(dict.fromkeys(paths))[:MAX_FILES], cards, any_file=True)
+def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
+    """Find the threads that name these files, and their decisions, newest first; at most ten of each."""
+    now = request.now
+    naming = threads_naming(tuple(dict.fromkeys(request.files))[:MAX_FILES], cards, any_file=True)
     threads = [
         RankedThread(card, len(files) * recency(card.updated_at, now), (touches(files),))
         for card, files in naming.values()

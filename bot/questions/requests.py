@@ -1,26 +1,94 @@
-"""What a question needs of memory (`Cards`), and how an issue is named."""
+"""The requests that people and agents make of a memory, how they name an issue, and what a memory offers (`Cards`).
+
+The command line, the tools for agents and the bot's replies fill these; `bot.questions` has one function for each.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bot.domain.card import Card, CardHit, CardId, CardLink
 from bot.errors import UserError
 
 if TYPE_CHECKING:
+    from bot.domain.card import Worktree
     from bot.domain.thread import ThreadId
 
 DAYS, MAX_DAYS = 7, 30
-"""Days of recent conversations: usually, and at most."""
+"""Days of recent conversations: by default, and at most."""
 
 MIN_CHARS, MAX_CHARS = 1_000, 120_000
-"""Characters of their text, its frame included, at least and at most: about 30,000 tokens."""
+"""Limits of the characters of their text, markup included; the larger is about 30,000 tokens."""
+
+
+class SearchFilter(NamedTuple):
+    """The threads that are wanted: of this ``state`` and ``kind`` (``all``: any), with all ``labels``, opened by
+    ``author``, changed since then. Labels and logins ignore case."""
+
+    state: str = "all"
+    kind: str = "all"
+    labels: frozenset[str] = frozenset()
+    author: str = ""
+    since: datetime | None = None
+
+    def keeps(self, card: Card) -> bool:
+        """Whether this thread is wanted."""
+        return (
+            self.state in ("all", card.state)
+            and self.kind in ("all", card.kind)
+            and {label.casefold() for label in self.labels} <= {label.casefold() for label in card.labels}
+            and self.author.casefold() in ("", card.author.casefold())
+            and (self.since is None or card.updated_at >= self.since)
+        )
+
+
+class WordSearch(NamedTuple):
+    """Find at most ``limit`` threads of this choice by words; if its kind is ``session``, messages of transcripts.
+
+    ``expand`` adds the threads one link away. ``logs`` are transcripts besides those that the settings name.
+    """
+
+    words: str
+    choice: SearchFilter = SearchFilter()
+    limit: int = 10
+    expand: bool = False
+    logs: tuple[str, ...] = ()
+
+    @property
+    def is_of_sessions(self) -> bool:
+        return self.choice.kind == "session"
+
+
+class SmartSearch(NamedTuple):
+    """Find at most ``limit`` threads about these words, or without words about the work in the checkout, as of
+    ``now``. ``keep`` filters them."""
+
+    words: str
+    worktree: Worktree
+    now: datetime
+    limit: int = 20
+    keep: Callable[[Card], bool] | None = None
+
+
+class WorkRequest(NamedTuple):
+    """Tell what matters for the work in a checkout."""
+
+    worktree: Worktree
+    now: datetime
+
+
+class FilesRequest(NamedTuple):
+    """Find the threads that name these files."""
+
+    files: tuple[str, ...]
+    now: datetime
 
 
 class Cards(Protocol):
-    """The cards of all threads of a repository. `bot.local_cache` is one on this machine."""
+    """The cards of all threads of a repository; `bot.local_cache` has those on this machine."""
 
     @property
     def size(self) -> int:
@@ -37,8 +105,8 @@ class Cards(Protocol):
     ) -> list[CardHit]:
         """The ``limit`` best threads for these terms (`bot.reading.analyzer.terms`), each with its score (> 0).
 
-        They are looked for in titles, opening texts, decisions, keywords, files and summaries; best first, equal scores
-        by id, numbers before texts. ``keep`` leaves threads out; ``floor`` those whose `CardHit.part` is smaller.
+        Searches titles, opening texts, decisions, keywords, files and summaries. Best first; equal scores by id,
+        numbers before texts. Leaves out threads that ``keep`` refuses or whose `CardHit.part` is below ``floor``.
         """
         ...
 
@@ -47,11 +115,11 @@ class Cards(Protocol):
         ...
 
     def naming(self, path: str) -> dict[CardId, tuple[str, ...]]:
-        """The threads that name this file, each with how they write it: a path of which one ends as the other does."""
+        """The threads that name this file, each with its spellings: paths of which one ends as the other does."""
         ...
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
-        """What points from these threads, and what points at them."""
+        """The links from and to these threads."""
         ...
 
     def decided(self, limit: int) -> list[Card]:
@@ -72,17 +140,17 @@ _ADDRESS = re.compile(
 
 
 class Issue(NamedTuple):
-    """An issue or pull request as somebody names it; ``repo`` is OWNER/NAME, "" where they do not say."""
+    """An issue or pull request as somebody names it; ``repo`` is OWNER/NAME, or "" if they do not say."""
 
     number: int
     repo: str = ""
 
     def is_of(self, repo: str) -> bool:
-        """Whether it may be one of the repository ``repo``, "" where nobody knows which that is."""
+        """Whether it may belong to the repository ``repo``, "" for an unknown one."""
         return not self.repo or not repo or self.repo.casefold() == repo.casefold()
 
     def within(self, repo: str) -> int:
-        """Its number in this repository. UserError where it is named as one of another."""
+        """Its number in this repository. UserError if it names another one."""
         if self.is_of(repo):
             return self.number
         raise UserError(f"{self.repo}#{self.number} is no issue of {repo}: name its repository with --repo {self.repo}")
@@ -98,9 +166,9 @@ def issue_named(text: str) -> Issue | None:
 
 
 def keys_of(text: str, repo: str = "") -> list[ThreadId]:
-    """What may be meant by this name of a thread in the memory of ``repo``, what goes before first.
+    """The ids that this name of a thread may stand for in the memory of ``repo``, the likeliest first.
 
-    A number goes before a name of the same digits, and a name that looks like an issue elsewhere before its number.
+    A number goes before a text of the same digits, and a text that looks like an issue elsewhere before its number.
     """
     from bot.domain.thread_json import clean  # a search has no use for it
 

@@ -1,4 +1,4 @@
-"""Search that knows what somebody works on: words beside what the checkout says, ranked by what both tell of a thread.
+"""Search that knows the work at hand: ranks threads by the words and by what the checkout says.
 
 A thread's rank is ``(text × age + 0.2 × files) × 1.3 where it is the branch's``: ``text`` is its score as a share of
 the best one's, 1 where the branch or its commits name it outright. Equal ranks: the one that changed last, then by id.
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.card import LEAST_PART, Card, CardHit, CardId, Worktree
-from bot.questions.requests import Cards
+from bot.questions.requests import Cards, SmartSearch
 from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
 
@@ -24,7 +24,7 @@ PER_FILE = 0.2
 NAMED = 1.3
 _AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
 _BESIDE = 0.3
-"""What the implicit query counts beside words that were typed."""
+"""Weight of the checkout's query next to typed words."""
 
 _LEAST_OF_BRANCH = 0.4
 _LEAST_TERMS = 2
@@ -49,7 +49,7 @@ class RankedThread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmartSearchAnswer:
-    """What was found, best first, none where nothing is relevant; what it was ranked by, and what could not be used."""
+    """The relevant threads, best first; the signals they were ranked by, and those that could not be used."""
 
     hits: tuple[RankedThread, ...] = ()
     used: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class SmartSearchAnswer:
 
 @dataclass(slots=True)
 class _Candidate:
-    """What is known of one thread: its share of the best score, the terms and files that it shares, what names it."""
+    """A thread with its share of the best score, the terms and files it has in common, and the reasons that name it."""
 
     card: Card
     base: float = 0.0
@@ -76,7 +76,7 @@ class _Pool:
     found: dict[CardId, _Candidate] = field(default_factory=dict)
 
     def at(self, card: Card) -> _Candidate | None:
-        """The candidate of this thread, a new one where there is none; None where it may not be shown."""
+        """The candidate of this thread, created if missing; None if the thread may not be shown."""
         if card.id not in self.found:
             if self.keep is not None and not self.keep(card):
                 return None
@@ -89,34 +89,32 @@ class _Pool:
         return [one for card in known.values() if (one := self.at(card)) is not None]
 
 
-def smart(
-    words: str, checkout: Worktree, cards: Cards, now: datetime, *, limit: int = SHOWN, keep: Keep | None = None
-) -> SmartSearchAnswer:
-    """The threads about these words, or without words those about what the checkout says.
+def smart(request: SmartSearch, cards: Cards) -> SmartSearchAnswer:
+    """Find the threads about some words, or without words those about the work in the checkout.
 
     With words a hit holds half of them by rarity. Without, it has evidence: the branch or its commits name it, it names
     a file that is worked on (and few others do), or it holds two words of the branch's name, and two fifths of it.
-    ``keep`` leaves threads out. Duplicates stand as the thread that they are duplicates of.
+    A duplicate is replaced by the thread that it duplicates.
     """
-    asked = dict.fromkeys(terms(words), 1.0)
+    checkout, now = request.worktree, request.now
+    asked = dict.fromkeys(terms(request.words), 1.0)
     signs = worktree_query(checkout)
-    pool = _Pool(cards, keep)
+    pool = _Pool(cards, request.keep)
     if asked:
         _by_words(asked, signs, pool)
     else:
         _by_checkout(signs, pool)
     _name(pool, signs, checkout.branch)
-    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
     _fold(pool)
-    text = f"{words} ; {signs.text}"
+    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
+    text = f"{request.words} ; {signs.text}"
     ranked = [
         RankedThread(one.card, _score(one, now if has_signs else None), _why(one, text, now, has_signs=has_signs))
         for one in pool.found.values()
         if one.has_evidence
     ]
-    return SmartSearchAnswer(
-        tuple(sorted(ranked, key=_best_first)[: max(0, limit)]), signs.used, _unused(checkout, signs)
-    )
+    hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
+    return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs))
 
 
 def recency(updated: datetime, now: datetime) -> float:

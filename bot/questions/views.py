@@ -1,4 +1,4 @@
-"""Threads as rows of data and in lists for people, and what is said of each in a few words."""
+"""Threads as rows of data, as lines, and in a few words. One description gives a row its fields and their schema."""
 
 from __future__ import annotations
 
@@ -8,23 +8,254 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
-from bot.domain.card import Card, CardId, Ending, Ruling, SessionPassage
+from bot.domain.card import Card, CardId, SessionPassage
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
-    from bot.questions.related import Hop, RelatedDecision
+    from bot.questions.related import Hop, RelatedAnswer, RelatedDecision
+    from bot.questions.search import ThreadHits
+    from bot.questions.smart_search import RankedThread
     from bot.questions.what import WhatAnswer
 
+Row = dict[str, Any]
+Schema = dict[str, Any]
 
-_COMMIT = 10
+MAX_TITLE, MAX_TEXT = 300, 1_000
+MAX_LIST = 20
+MAX_WORDS = 6
+COMMIT_CHARS = 10
 """Characters of a commit's id that tell it from others."""
 
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 
+def ending(card: Card) -> str:
+    """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
+    if card.kind == "page":
+        return "page"
+    facts = [card.state if card.kind == "issue" else f"{card.state} {card.kind}"]
+    if card.duplicate_of is not None:
+        facts.append(f"duplicate of {cited(card.duplicate_of)}")
+    elif card.ending.kind != "unknown":
+        facts.append(how(card.ending.kind, card.ending.fix, card.ending.release))
+    elif card.state_reason == "not_planned":
+        facts.append("not planned")
+    return one_line(", ".join(facts))
+
+
+def how(kind: str, fix: str | None, release: str | None) -> str:
+    """How something ended: ``fixed by #50 in v2.3.0``; ``kind`` is a value of `bot.domain.thread.OutcomeKind`."""
+    by = f" by {_short_fix(fix)}" if fix else ""
+    return f"{kind}{by}{f' in {release}' if release else ''}"
+
+
+def _short_fix(fix: str) -> str:
+    """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
+    place, at, sha = fix.rpartition("@")
+    return f"{place}{at}{sha[:COMMIT_CHARS]}" if _SHA.fullmatch(sha) else fix
+
+
+def gist(card: Card) -> str:
+    """One sentence of the thread: its newest decision, else how it ended, else the first answer."""
+    return one_line(card.decisions[-1].text if card.decisions else card.ending.quote or card.summary)
+
+
+def holds(found: Sequence[str], query: str) -> list[str]:
+    """The reason that a thread holds these terms of the query, as the query spells them; [] without any."""
+    written = {term: token for token in reversed(list(tokens(query))) for term in token_terms(token)}
+    words = list(dict.fromkeys(written[term] for term in found if term in written))
+    return [f"holds {', '.join(words[:MAX_WORDS])}"] if words else []
+
+
+def cited(key: CardId) -> str:
+    """How a sentence names the thread: ``#42``, or its text."""
+    return f"#{key}" if isinstance(key, int) else key
+
+
+def url_of(card: Card, home: str) -> str:
+    """The address of the thread's page; "" where the repository's address ``home`` is not known."""
+    place = "pull" if card.kind == "pull" else "issues"
+    return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
+
+
+def row_stamp(moment: datetime | None) -> str:
+    """A moment in UTC, as GitHub writes it; "" for none."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+class Field(NamedTuple):
+    """A field of a row: its name, the JSON Schema of its values, and how it is read.
+
+    ``read`` takes what the row shows and the address of its repository; None: the attribute of the field's name.
+    """
+
+    name: str
+    schema: Schema
+    read: Callable[[Any, str], Any] | None = None
+
+
+def says(description: str, schema: Schema) -> Schema:
+    """The schema with a description."""
+    return schema | {"description": description}
+
+
+def list_of(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def record(**fields: Schema) -> Schema:
+    """The schema of an object with exactly these fields."""
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def schema_of(fields: Iterable[Field], **before: Schema) -> Schema:
+    """The schema of a row with these fields, and others ``before`` them."""
+    return record(**before, **{field.name: field.schema for field in fields})
+
+
+def row_of(fields: Iterable[Field], one: object, home: str = "") -> Row:
+    """The row with these fields of ``one``."""
+    return {name: read(one, home) if read else getattr(one, name) for name, _, read in fields}
+
+
+TEXT: Schema = {"type": "string"}
+TEXTS = list_of(TEXT)
+COUNT: Schema = {"type": "integer", "minimum": 0}
+SCORE: Schema = {"type": "number", "minimum": 0}
+FLAG: Schema = {"type": "boolean"}
+KEY: Schema = {"type": ["integer", "string"]}
+TIME = says("ISO 8601, empty where it is not known", TEXT)
+
+DECISION = (
+    Field("text", TEXT, lambda ruling, _: ruling.text[:MAX_TEXT]),
+    Field("author", TEXT),
+    Field("role", TEXT),
+    Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
+)
+OUTCOME = (
+    Field(
+        "kind",
+        says("fixed, answered, workaround, not planned, duplicate, stale or unknown", TEXT),
+        lambda card, _: card.ending.kind,
+    ),
+    Field("fix", says("what fixed it: #N or a commit", TEXT), lambda card, _: card.ending.fix),
+    Field(
+        "release",
+        says("the first release with the fix, in the words of the thread", TEXT),
+        lambda card, _: card.ending.release,
+    ),
+    Field("duplicate_of", {"type": ["integer", "string", "null"]}),
+    Field("quote", says("the sentence that says so", TEXT), lambda card, _: card.ending.quote[:MAX_TEXT]),
+    Field("author", TEXT, lambda card, _: card.ending.author),
+    Field("role", TEXT, lambda card, _: card.ending.role),
+    Field("at", TIME, lambda card, _: row_stamp(card.ending.at)),
+)
+THREAD = (
+    Field("id", says("a number, or the name of a page or session", KEY)),
+    Field("cite", says("how to cite it", TEXT), lambda card, _: cited(card.id)),
+    Field("kind", {"enum": ["issue", "pull", "page", "session"]}),
+    Field("state", {"enum": ["open", "closed"]}),
+    Field("state_reason", TEXT),
+    Field("url", says("its address, empty where nobody knows it", TEXT), url_of),
+    Field("author", TEXT),
+    Field("created_at", TIME, lambda card, _: row_stamp(card.created_at)),
+    Field("updated_at", TIME, lambda card, _: row_stamp(card.updated_at)),
+    Field("closed_at", TIME, lambda card, _: row_stamp(card.closed_at)),
+    Field("messages", COUNT, lambda card, _: card.turn_count),
+    Field("labels", TEXTS, lambda card, _: _short(card.labels)),
+    Field("title", TEXT, lambda card, _: card.title[:MAX_TITLE]),
+    Field("summary", TEXT, lambda card, _: card.summary[:MAX_TEXT]),
+    Field(
+        "decisions",
+        list_of(schema_of(DECISION)),
+        lambda card, _: [row_of(DECISION, each) for each in card.decisions[:MAX_LIST]],
+    ),
+    Field("files", TEXTS, lambda card, _: _short(card.files)),
+    Field("outcome", schema_of(OUTCOME), lambda card, _: row_of(OUTCOME, card)),
+)
+"""A thread without its conversation, read from its `Card`."""
+
+PASSAGE = (
+    Field("score", SCORE, lambda one, _: round(one.score, 2)),
+    Field("type", {"enum": ["user", "assistant"]}),
+    Field("content", TEXT, lambda one, _: one.text),
+    Field("timestamp", TIME, lambda one, _: row_stamp(one.at)),
+    Field("session_id", says("read it with get_conversation", TEXT), lambda one, _: one.session),
+    Field("path", TEXT),
+)
+"""A message of a session, read from its `SessionPassage`."""
+
+
+def _short(texts: Sequence[str]) -> list[str]:
+    return [text[:MAX_TITLE] for text in texts[:MAX_LIST]]
+
+
+Shape = Callable[..., Row]
+"""`short_row` or `full_row`."""
+
+
+_LINKS = {
+    ("reference", "to"): "{0} refers to it",
+    ("reference", "from"): "it refers to {0}",
+    ("duplicate", "to"): "{0} is a duplicate of it",
+    ("duplicate", "from"): "it is a duplicate of {0}",
+    ("fix", "to"): "{0} was fixed by it",
+    ("fix", "from"): "it was fixed by {0}",
+}
+
+
+def link_sentence(hop: Hop) -> str:
+    """How a thread is linked to the hit next to it."""
+    return _LINKS[hop.kind, hop.direction].format(cited(hop.hit))
+
+
+def short_row(card: Card, home: str, **fields: Any) -> Row:
+    """A thread without its conversation, after the given ``fields``. ``home``: its repository's address or ""."""
+    return fields | row_of(THREAD, card, home)
+
+
+def full_row(card: Card, home: str, **fields: Any) -> Row:
+    """A `short_row` whose decisions have addresses, "" where those are not known."""
+    row = short_row(card, home, **fields)
+    for decision, ruling in zip(row["decisions"], card.decisions, strict=False):
+        is_comment = row["url"] and ruling.comment_id
+        decision["url"] = f"{row['url']}#issuecomment-{ruling.comment_id}" if is_comment else row["url"]
+    return row
+
+
+def ranked_row(one: RankedThread, home: str, shape: Shape = short_row) -> Row:
+    """A thread with the reasons for showing it."""
+    return shape(one.card, home, why=list(one.why))
+
+
+def decision_row(one: RelatedDecision, home: str, shape: Shape = short_row) -> Row:
+    """A thread with only the decision that is meant."""
+    return shape(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
+
+
+def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
+    """The threads that matter for the work at hand, by section."""
+    return {
+        "related": [ranked_row(one, home, shape) for one in work.related],
+        "decisions": [decision_row(one, home, shape) for one in work.decisions],
+        "tasks": [ranked_row(one, home, shape) for one in work.tasks],
+        "recent": [decision_row(one, home, shape) for one in work.recent],
+    }
+
+
+def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
+    """The threads one link away from some hits, each with its hit and the kind of link."""
+    return [shape(hop.card, home, why=[link_sentence(hop)], of=hop.hit, link=hop.kind) for hop in hops]
+
+
+def passage_row(one: SessionPassage) -> Row:
+    """A message of a session."""
+    return row_of(PASSAGE, one)
+
+
 class Item(NamedTuple):
-    """A thread in a list; ``words`` are what was looked for, to be seen in its title, ``said`` the decision that is
-    meant where it is one."""
+    """A thread in a list. ``words`` were searched for and are marked in its title; ``said`` is the decision that is
+    shown, if it is about one."""
 
     card: Card
     url: str
@@ -35,169 +266,69 @@ class Item(NamedTuple):
 
 
 class ItemSection(NamedTuple):
-    """Threads below a heading; ``name`` is what stands before each of them where a program reads."""
+    """Threads below a heading; where a program reads, ``name`` stands before each of them."""
 
     name: str
     title: str
     items: Sequence[Item]
 
 
-def ending(card: Card) -> str:
-    """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
-    if card.kind == "page":
-        return "page"
-    told = [card.state if card.kind == "issue" else f"{card.state} {card.kind}"]
-    if card.duplicate_of is not None:
-        told.append(f"duplicate of {cited(card.duplicate_of)}")
-    elif card.ending.kind != "unknown":
-        told.append(how(card.ending.kind, card.ending.fix, card.ending.release))
-    elif card.state_reason == "not_planned":
-        told.append("not planned")
-    return one_line(", ".join(told))
+def ranked_item(one: RankedThread, home: str, words: str = "") -> Item:
+    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words)
 
 
-def how(kind: str, fix: str | None, release: str | None) -> str:
-    """How something ended: ``fixed by #50 in v2.3.0``; ``kind`` is a value of `bot.domain.thread.OutcomeKind`."""
-    by = f" by {_short_fix(fix)}" if fix else ""
-    return f"{kind}{by}{f' in {release}' if release else ''}"
+def decision_item(one: RelatedDecision, home: str) -> Item:
+    card = one.card._replace(decisions=(one.ruling,))
+    return Item(card, url_of(card, home), why=(one.why,), said=one.ruling.text)
 
 
-def gist(card: Card) -> str:
-    """One sentence of the thread: what was decided, how it ended, else what was first answered."""
-    said = card.decisions[-1].text if card.decisions else card.ending.quote or card.summary
-    return one_line(said)
+def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
+    """The threads that a search found, and those one link away."""
+    found = [Item(one.card, url_of(one.card, home), one.score, words=words) for one in hits.found]
+    near = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.near]
+    return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", near)]
 
 
-def _short_fix(fix: str) -> str:
-    """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
-    place, at, sha = fix.rpartition("@")
-    return f"{place}{at}{sha[:_COMMIT]}" if _SHA.fullmatch(sha) else fix
-
-
-Row = dict[str, Any]
-Shape = Callable[..., Row]
-"""`short_row` or `full_row`."""
-
-MAX_TITLE, MAX_TEXT = 300, 1_000
-MAX_LIST = 20
-MAX_WORDS = 6
-
-_WAYS = {
-    ("reference", "to"): "{0} refers to it",
-    ("reference", "from"): "it refers to {0}",
-    ("duplicate", "to"): "{0} is a duplicate of it",
-    ("duplicate", "from"): "it is a duplicate of {0}",
-    ("fix", "to"): "{0} was fixed by it",
-    ("fix", "from"): "it was fixed by {0}",
+WORK_TITLES = {
+    "related": "Related to this branch",
+    "decisions": "Decided about its files",
+    "tasks": "Open tasks",
+    "recent": "Decided last",
 }
 
 
-def short_row(card: Card, home: str, **fields: Any) -> Row:
-    """A thread without its conversation, after the ``fields`` given. ``home``: where its repository is, "" for none."""
-    return fields | {
-        "id": card.id,
-        "cite": cited(card.id),
-        "kind": card.kind,
-        "state": card.state,
-        "state_reason": card.state_reason,
-        "url": url_of(card, home),
-        "author": card.author,
-        "created_at": row_stamp(card.created_at),
-        "updated_at": row_stamp(card.updated_at),
-        "closed_at": row_stamp(card.closed_at),
-        "messages": card.turn_count,
-        "labels": _short(card.labels),
-        "title": card.title[:MAX_TITLE],
-        "summary": card.summary[:MAX_TEXT],
-        "decisions": [_ruling(each) for each in card.decisions[:MAX_LIST]],
-        "files": _short(card.files),
-        "outcome": _ending(card.ending, card),
-    }
-
-
-def full_row(card: Card, home: str, **fields: Any) -> Row:
-    """As `short_row`, and of each decision the address where people read it, "" where that is not known."""
-    told = short_row(card, home, **fields)
-    for decision, ruling in zip(told["decisions"], card.decisions, strict=False):
-        is_comment = told["url"] and ruling.comment_id
-        decision["url"] = f"{told['url']}#issuecomment-{ruling.comment_id}" if is_comment else told["url"]
-    return told
-
-
-def decision_row(one: RelatedDecision, home: str, shape: Shape = short_row) -> Row:
-    """A thread with the one decision that is meant."""
-    return shape(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
-
-
-def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
-    """What there is to know of the work at hand, by section."""
-    return {
-        "related": [shape(one.card, home, why=list(one.why)) for one in work.related],
-        "decisions": [decision_row(one, home, shape) for one in work.decisions],
-        "tasks": [shape(one.card, home, why=list(one.why)) for one in work.tasks],
-        "recent": [decision_row(one, home, shape) for one in work.recent],
-    }
-
-
-def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
-    """The threads one link away from some hits, each with which one, and how."""
+def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
+    """The sections of `work_rows` as lists."""
     return [
-        shape(hop.card, home, why=[_WAYS[hop.kind, hop.direction].format(cited(hop.hit))], of=hop.hit, link=hop.kind)
-        for hop in hops
+        ItemSection("related", WORK_TITLES["related"], [ranked_item(one, home) for one in work.related]),
+        ItemSection("decision", WORK_TITLES["decisions"], [decision_item(one, home) for one in work.decisions]),
+        ItemSection("task", WORK_TITLES["tasks"], [ranked_item(one, home) for one in work.tasks]),
+        ItemSection("recent", WORK_TITLES["recent"], [decision_item(one, home) for one in work.recent]),
     ]
 
 
-def passage_row(one: SessionPassage) -> Row:
-    """A message of a session."""
+def related_rows(found: RelatedAnswer, home: str) -> dict[str, list[Row]]:
+    """The threads that name some files and the decisions taken there, with addresses."""
     return {
-        "score": round(one.score, 2),
-        "type": one.type,
-        "content": one.text,
-        "timestamp": row_stamp(one.at),
-        "session_id": one.session,
-        "path": one.path,
+        "threads": [ranked_row(one, home, full_row) for one in found.threads],
+        "decisions": [decision_row(one, home, full_row) for one in found.decisions],
     }
 
 
-def holds(found: Sequence[str], query: str) -> list[str]:
-    """That a thread holds these terms of the query, as they were written there."""
-    written = {term: token for token in reversed(list(tokens(query))) for term in token_terms(token)}
-    words = list(dict.fromkeys(written[term] for term in found if term in written))
-    return [f"holds {', '.join(words[:MAX_WORDS])}"] if words else []
+def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
+    """The sections of `related_rows` as lists."""
+    return [
+        ItemSection("thread", "Threads that name them", [ranked_item(one, home) for one in found.threads]),
+        ItemSection("decision", "Decided there", [decision_item(one, home) for one in found.decisions]),
+    ]
 
 
-def cited(key: CardId) -> str:
-    """How a thread is called in a sentence."""
-    return f"#{key}" if isinstance(key, int) else key
+def line_of(item: Item) -> str:
+    """A thread as a line, with tabs between `COLUMNS`; a thread without reasons and decision ends with its title."""
+    score = "" if item.score is None else f"{item.score:.2f}"
+    state = "page" if item.card.kind == "page" else item.card.state
+    cells = [one_line(str(item.card.id)), state, score, one_line(item.card.title)]
+    return "\t".join([*cells, *(one_line(each) for each in ("; ".join(item.why), item.said) if each)])
 
 
-def url_of(card: Card, home: str) -> str:
-    """Where people read the thread, "" where that is not known."""
-    place = "pull" if card.kind == "pull" else "issues"
-    return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
-
-
-def row_stamp(moment: datetime | None) -> str:
-    """A moment in UTC, as GitHub writes it; "" for none."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
-
-
-def _ruling(one: Ruling) -> Row:
-    return {"text": one.text[:MAX_TEXT], "author": one.author, "role": one.role, "at": row_stamp(one.at)}
-
-
-def _ending(one: Ending, card: Card) -> Row:
-    return {
-        "kind": one.kind,
-        "fix": one.fix,
-        "release": one.release,
-        "duplicate_of": card.duplicate_of,
-        "quote": one.quote[:MAX_TEXT],
-        "author": one.author,
-        "role": one.role,
-        "at": row_stamp(one.at),
-    }
-
-
-def _short(texts: Sequence[str]) -> list[str]:
-    return [text[:MAX_TITLE] for text in texts[:MAX_LIST]]
+COLUMNS = "id\tstate\tscore\ttitle\treasons\tdecision"

@@ -1,11 +1,10 @@
-"""What there is to know of the work at hand, or of some files, without a question asked."""
+"""The threads that matter for the work at hand, without a question."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
-from bot.domain.card import Card, Worktree
+from bot.domain.card import Card
 from bot.questions.related import (
     RelatedDecision,
     decided_when,
@@ -15,7 +14,7 @@ from bot.questions.related import (
     threads_naming,
     with_newest,
 )
-from bot.questions.requests import Cards
+from bot.questions.requests import Cards, SmartSearch, WorkRequest
 from bot.questions.smart_search import SHOWN, RankedThread, reference, smart, written
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms
@@ -37,14 +36,14 @@ class WhatAnswer:
 
     @property
     def is_relevant(self) -> bool:
-        """Whether anything is related to the work: what was decided last, about anything, need not be."""
+        """Whether anything is related to the work; the newest decisions, about anything, do not count."""
         return bool(self.related or self.decisions or self.tasks)
 
 
-def find_what(checkout: Worktree, cards: Cards, now: datetime) -> WhatAnswer:
-    """What is related to the branch, decided about its files, still open, and was decided last anywhere."""
-    signs = worktree_query(checkout)
-    found = smart("", checkout, cards, now, limit=SHOWN)
+def find_what(request: WorkRequest, cards: Cards) -> WhatAnswer:
+    """Find what is related to the branch, decided about its files, still open, and was decided last anywhere."""
+    now, signs = request.now, worktree_query(request.worktree)
+    found = smart(SmartSearch("", request.worktree, now, SHOWN), cards)
     decisions = decisions_of(threads_naming(signs.files, cards), now)[:EACH]
     shown = {one.card.id for one in decisions}
     newest = (card for card in cards.decided(EACH + len(shown)) if card.id not in shown and card.decisions)

@@ -1,4 +1,4 @@
-"""A checkout as a query that nobody typed: weighted words, the threads that it names, and files."""
+"""A checkout as a query: weighted words, the threads that it names, and files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _OWNER = 0.3
 _SUBJECT = 0.4
 _INHERITED = 0.1
 _KIND = 0.05
-"""What a word counts: of the branch; of the first part of its name, which may be a person's; of a commit's subject; of
-a commit's that the branch began at; of the project and its language, which every thread is about."""
+"""Weight of a word: of the branch; of the first part of its name, which may be a person's; of a commit's subject; of
+the commit that the branch began at; of the project and its language, which every thread is about."""
 
 _MAX_WORDS = 24
 _MAX_BRANCH = 200
@@ -60,12 +60,12 @@ _SCOPE = re.compile(r"[a-z]{2,12}(?:\([^)\n]{1,40}\))?!?: ")
 
 @dataclass(frozen=True, slots=True)
 class WorktreeQuery:
-    """What a checkout asks for.
+    """The query that a checkout stands for.
 
     ``weights``: the terms to look for, and what each counts (> 0); ``telling`` those of the branch's name alone.
     ``tickets`` are the numbers that the branch names, ``mentioned`` those in the messages of its own commits.
-    ``files`` are the paths that somebody works on, those that changed since the last commit first. ``text`` has the
-    words as they are written; ``used`` says what of the checkout this was made of.
+    ``files`` are the paths at work, those changed since the last commit first. ``text`` has the words as they are
+    written; ``used`` names the parts of the checkout that the query was made from.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -80,8 +80,8 @@ class WorktreeQuery:
 def worktree_query(checkout: Worktree) -> WorktreeQuery:
     """The query of a checkout; empty for an empty one.
 
-    The newest commits of a main branch are somebody's last work and not what is worked on now: they count little, and
-    what they name is not asked for.
+    The newest commits of a main branch are finished work: they count little, and the threads and files that they name
+    are left out.
     """
     branch = checkout.branch[:_MAX_BRANCH]
     tickets = ticket_numbers(branch)
@@ -121,7 +121,7 @@ def ticket_numbers(branch: str) -> tuple[int, ...]:
 
 
 def is_telling(path: str, written: str, count: int, size: int) -> bool:
-    """Whether it says something that a thread names this file, as ``count`` of ``size`` threads do, in these words."""
+    """Whether naming this file, in these words, sets a thread apart, when ``count`` of ``size`` threads name it."""
     is_everywhere = path.rpartition("/")[2].casefold() in _EVERYWHERE
     is_bare = "/" not in path or "/" not in written.replace("\\", "/").strip("/")
     return count <= max(_FEW, size * _SHARE) and not (is_everywhere and is_bare)

@@ -28,6 +28,7 @@ from random import Random
 from bot.domain.card import Worktree
 from bot.domain.thread import Kind, Thread
 from bot.domain.thread_json import thread_from_archive
+from bot.questions.requests import SmartSearch, WorkRequest
 from bot.questions.smart_search import smart
 from bot.questions.what import find_what
 from bot.ranking.fit import paired_interval
@@ -100,12 +101,12 @@ def plain(case: Case, shelf: Shelf) -> list[object]:
 
 
 def by_smart(case: Case, shelf: Shelf) -> list[object]:
-    return [one.card.id for one in smart("", case.checkout, shelf, case.moment).hits]
+    return [one.card.id for one in smart(SmartSearch("", case.checkout, case.moment), shelf).hits]
 
 
 def by_what(case: Case, shelf: Shelf) -> list[object]:
     """What is related, then what is open."""
-    found = find_what(case.checkout, shelf, case.moment)
+    found = find_what(WorkRequest(case.checkout, case.moment), shelf)
     return list(dict.fromkeys(one.card.id for one in (*found.related, *found.tasks)))
 
 

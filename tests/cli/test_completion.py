@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.commands.completion import SHELLS, add_completion, run_completion, script
+from bot.cli import options
+from bot.cli.commands.completion import run_completion, script
 from bot.cli.main import parser
 
 Complete = Callable[..., set[str]]
@@ -38,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     (tmp_path / "here/archive.jsonl").touch()
     (tmp_path / "here/memory").mkdir()
-    for shell in SHELLS:
+    for shell in options.SHELLS:
         (tmp_path / shell).write_text(script(parser(), shell), encoding="utf-8")
     return tmp_path
 
@@ -133,20 +134,15 @@ def test_zsh_offers(folder: Path, line: str, offered: str) -> None:
     assert offered in shown
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", options.SHELLS)
 def test_the_command_prints_the_script_of_all_commands_there_are(name: str) -> None:
     top = parser()
-    (doors,) = (each for each in top._actions if isinstance(each, argparse._SubParsersAction))
-    if "completion" not in doors.choices:
-        add_completion(doors, top)
     printed = run_completion(top.parse_args(["completion", name]))
     assert printed == script(top, name)
     assert all(word in printed for word in ("doctor", "offline", "completion", "zsh"))
 
 
 def test_a_shell_that_nobody_knows_is_refused() -> None:
-    top = argparse.ArgumentParser(prog="precedent")
-    add_completion(top.add_subparsers(dest="command"), top)
     with pytest.raises(SystemExit) as end:
-        top.parse_args(["completion", "csh"])
+        parser("completion").parse_args(["completion", "csh"])
     assert end.value.code == 2

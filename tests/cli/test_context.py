@@ -16,8 +16,8 @@ from zoneinfo import TZPATH
 import pytest
 
 from bot.action.environment import MAX_CONTEXT, context_file, read_environment
+from bot.cli import main
 from bot.cli.commands.context import run_context
-from bot.cli.main import add_context
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.answer import CondensedTurn, Context
 from bot.domain.changes import Changes
@@ -41,9 +41,7 @@ TALK = [
 
 
 def parse(*arguments: str | Path) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_context(parser.add_subparsers(dest="command"))
-    return parser.parse_args(["context", *map(str, arguments)])
+    return main.parser("context").parse_args(["context", *map(str, arguments)])
 
 
 def context(*arguments: str | Path) -> str:

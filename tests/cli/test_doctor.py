@@ -437,11 +437,7 @@ def test_the_server_tells_where_its_api_is() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "sent"),
-    [
-        ((), False),
-        (("--server", "http://127.0.0.1:9"), True),
-        (("--api", "http://127.0.0.1:9/api/v3"), True),
-    ],
+    [((), False), (("--server", "http://127.0.0.1:9"), True), (("--api", "http://127.0.0.1:9/api/v3"), True)],
 )
 def test_a_token_goes_to_no_server_that_only_the_checkout_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sent: bool

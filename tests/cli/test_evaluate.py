@@ -323,4 +323,5 @@ def test_a_store_that_is_none_is_named(tmp_path: Path, call: Run, command: str) 
 def test_options_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
     ended = call(*arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert "error:" in ended.err
+    assert "; see `precedent " in ended.err
+    assert ended.err.count("\n") == 1

@@ -38,8 +38,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("removed", "counts"),
-    [((), "upstream"), (("upstream",), "origin"), (("upstream", "origin"), "another")],
+    ("removed", "counts"), [((), "upstream"), (("upstream",), "origin"), (("upstream", "origin"), "another")]
 )
 def test_upstream_counts_before_origin_and_that_before_others(
     checkout: Path, removed: tuple[str, ...], counts: str

@@ -7,17 +7,21 @@ import io
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from bot.cli.main import main, parser
+from bot.cli.options import STATES
 from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
+from bot.server.model import State
 from tests.cli.console import Ended, Run
 from tests.ranking.tiny_model import write_folder
 
@@ -139,8 +143,12 @@ def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("serach", "cookie"), "argument COMMAND: invalid choice: 'serach'; did you mean 'search'?\n"),
-        (("answer", "1", "--store", "x", "--as-of", "create"), "'create'; did you mean 'created'?\n"),
+        (("serach", "cookie"), "invalid choice: 'serach'; did you mean 'search'?; see `precedent --help`"),
+        (
+            ("answer", "1", "--store", "x", "--as-of", "create"),
+            "'create'; did you mean 'created'?; see `precedent answer",
+        ),
+        (("search", "x", "--jsn"), "precedent search: unknown argument '--jsn'; did you mean --json?; see"),
         (("zzzzzz",), "invalid choice: 'zzzzzz' (choose from "),
     ],
 )
@@ -193,6 +201,17 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         assert program.wait() == 1
 
 
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
+def test_alone_it_lists_every_command_by_purpose_with_an_example_that_parses(call: Run, words: tuple[str, ...]) -> None:
+    told = call(*words)
+    assert (told.code, told.err) == (0, "")
+    listed = re.findall(r"^  (\S+) +\S.*\n +precedent (.+)$", told.out, re.MULTILINE)
+    assert [name for name, _ in listed] == [name for name in commands() if name != "ss"]
+    for name, example in listed:
+        given = parser().parse_args(shlex.split(example.partition(" < ")[0]))
+        assert given.command == name
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_has_help(call: Run, command: str) -> None:
     told = call(command, "--help")
@@ -226,7 +245,6 @@ def test_help_names_every_command(call: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
         ("nonsense",),
         ("import",),
         ("import", "a.jsonl"),
@@ -242,7 +260,8 @@ def test_help_names_every_command(call: Run) -> None:
 def test_arguments_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
     ended = call(*arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert "error:" in ended.err
+    assert "; see `precedent" in ended.err
+    assert ended.err.count("\n") == 1
 
 
 # Import
@@ -601,3 +620,7 @@ def test_nothing_relevant_is_an_answer_of_its_own(store: Path, call: Run, words:
 def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> None:
     call("import", archive(tmp_path / "a.jsonl", [issue(1, "Zebra\tin\ntwo lines")]), "--store", tmp_path / "s")
     assert call("search", "zebra", "--store", tmp_path / "s").out.endswith("\tZebra in two lines\n")
+
+
+def test_the_states_of_jobs_are_those_of_the_server() -> None:
+    assert get_args(State) == STATES

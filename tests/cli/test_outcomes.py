@@ -9,17 +9,7 @@ import pytest
 from tests.cli.console import Run
 
 Fields = dict[str, Any]
-OUTCOME_KEYS = {
-    "kind",
-    "comment",
-    "quote",
-    "evidence",
-    "fix_ref",
-    "release",
-    "duplicate_of",
-    "confidence",
-    "closed_at",
-}
+OUTCOME_KEYS = {"kind", "comment", "quote", "evidence", "fix_ref", "release", "duplicate_of", "confidence", "closed_at"}
 
 
 def closed(key: int | str, *said: str, **rest: Any) -> Fields:

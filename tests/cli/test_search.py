@@ -423,12 +423,7 @@ def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Pa
 
 def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Run) -> None:
     flips = [{"event": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("closed", 3), ("reopened", 5))]
-    said = {
-        "author": "hubot",
-        "association": "MEMBER",
-        "created_at": "2026-03-01T00:00:00Z",
-        "body": "Fixed in 2.2.1.",
-    }
+    said = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z", "body": "Fixed in 2.2.1."}
     fields = {"id": 7, "title": "Loop", "body": "It loops.", "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
     (tmp_path / "one.jsonl").write_text(
         json.dumps(fields | {"state": "open", "events": flips, "comments": [said]}) + "\n"
@@ -522,7 +517,8 @@ def test_a_store_that_is_not_there_is_a_mistake_of_every_question(
 def test_what_cannot_be_asked_is_told_before_anything_is_looked_at(call: Run, arguments: tuple[str, ...]) -> None:
     ended = call(*arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert "error: " in ended.err
+    assert "; see `precedent " in ended.err
+    assert ended.err.count("\n") == 1
 
 
 # -- terminals -----------------------------------------------------------------------------------------------------
@@ -624,3 +620,20 @@ def test_an_output_without_room_is_told_in_one_line(store: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("precedent search: the answer cannot be written: No space left on device;")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        (("search", "login"), "id state score title reasons decision"),
+        (("search", "login", "--expand"), "section id state score title reasons decision"),
+        (("ss", "login"), "id state score title reasons decision"),
+        (("related", "linkbarn/auth/cookie.py"), "section id state score title reasons decision"),
+    ],
+)
+def test_a_header_names_the_columns_where_a_program_reads(
+    call: Run, store: Path, words: tuple[str, ...], columns: str
+) -> None:
+    plain, headed = (call(*words, "--store", store, *more).out for more in ((), ("--header",)))
+    first, _, rest = headed.partition("\n")
+    assert (first.split("\t"), rest) == (columns.split(), plain)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.cli.commands.skill import PAGE, PLACE, add_skill, run_skill
+from bot.cli.commands.skill import PAGE, PLACE, run_skill
+from bot.cli.main import parser
 from bot.cli.output import show
 from bot.errors import PrecedentError
 from tests.cli.console import Ended, Run
@@ -231,11 +232,9 @@ def skill(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Gives a function that runs the command there."""
 
     def run(*arguments: str) -> Ended:
-        top = argparse.ArgumentParser(prog="precedent")
-        add_skill(top.add_subparsers(dest="command"))
         error = ""
         try:
-            code = show(run_skill(top.parse_args(["skill", *arguments])))
+            code = show(run_skill(parser("skill").parse_args(["skill", *arguments])))
         except PrecedentError as fault:
             code, error = fault.exit_code, str(fault)
         except SystemExit as end:
@@ -366,10 +365,8 @@ def test_json_says_what_became_of_the_file(skill: Run, place: Path) -> None:
 
 
 def test_the_page_for_agents_lists_every_option() -> None:
-    top = argparse.ArgumentParser()
-    add_skill(top.add_subparsers())
     listed = set(re.findall(r"^\| `(--[a-z-]+)", DOCS, re.MULTILINE))
-    assert listed == options(top)
+    assert listed == options(parser("skill")) - {"--version"}
 
 
 def test_the_configuration_that_is_shown_starts_the_tools() -> None:

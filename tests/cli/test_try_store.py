@@ -58,7 +58,7 @@ def test_a_limit_ends_it_and_the_next_time_goes_on(github: FakeGitHub, tries: Tr
     ended = tries("--last", "3")
     assert (ended.code, ended.out) == (1, "")
     cost, told = ended.err.splitlines()
-    assert "6 of the 2 points that are left of this hour; nothing is written there. They do not suffice" in cost
+    assert "6 of the 2 points that are left of this hour; nothing is written there. That is not enough" in cost
     assert re.fullmatch(
         r"precedent try: GitHub's rate limit is reached until \d\d:\d\d UTC; what was read is kept; "
         r"the same command goes on after \d\d:\d\d UTC, and --offline shows what there is",

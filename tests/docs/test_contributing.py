@@ -63,6 +63,9 @@ def test_an_example_touches_no_more_files_than_it_may_and_changes_those_that_are
         assert len(new) == (name in ("A new command", "A new page source")), new
 
 
-def test_a_row_of_the_table_of_commands_is_written_as_the_others() -> None:
-    (row,) = re.findall(r'^ {4}"decided": (\(.*\)),$', text("CONTRIBUTING.md"), re.MULTILINE)
-    assert re.sub("decided", "what", row) in text("bot/cli/main.py")
+def test_the_options_of_the_new_command_are_written_as_the_others() -> None:
+    (registered,) = re.findall(
+        r'^(@command\(ASK, ")decided .*\n(def )decided(.*)$', text("CONTRIBUTING.md"), re.MULTILINE
+    )
+    before, define, after = map(re.escape, registered)
+    assert re.search(rf"{before}related .*\n{define}related{after}", text("bot/cli/options.py"))

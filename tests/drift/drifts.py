@@ -82,38 +82,38 @@ DRIFTS = {
     "settings that a page shows": Drift("docs/semantic.md", "\n  model: ", "\n  models: ", README, "semantic.models"),
     # commands
     "a command by another name": Drift(
-        "bot/cli/main.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
+        "bot/cli/options.py", '"outcomes --store DIR"', '"endings --store DIR"', COMMANDS, "no heading 'endings'"
     ),
     "an option that nobody explains": Drift(
-        "bot/cli/main.py",
+        "bot/cli/options.py",
         '    length.add_argument("--full"',
         '    length.add_argument("--deep", action="store_true", help="all")\n    length.add_argument("--full"',
         COMMANDS,
         "--deep",
     ),
     "an option that is gone": Drift(
-        "bot/cli/main.py",
-        '    command.add_argument("--verbose", action="store_true", help="show what is fine in full too")\n',
+        "bot/cli/options.py",
+        '    add("--verbose", action="store_true", help="also show in full what is fine")\n',
         "",
         COMMANDS,
         "--verbose",
     ),
     "the default of an option": Drift(
-        "bot/cli/commands/search.py",
+        "bot/cli/options.py",
         "type=number(1, MAX_LIMIT), default=10",
         "type=number(1, MAX_LIMIT), default=12",
         COMMANDS,
         "search --limit",
     ),
     "the bounds of an option": Drift(
-        "bot/cli/commands/smart_search.py",
+        "bot/cli/options.py",
         "type=number(1, 50), default=20",
         "type=number(1, 40), default=20",
         COMMANDS,
         "50",
     ),
     "a choice of an option": Drift(
-        "bot/cli/commands/search.py",
+        "bot/cli/options.py",
         '"pull", "page", "session"',
         '"pull", "page", "wiki", "session"',
         COMMANDS,
@@ -137,15 +137,21 @@ DRIFTS = {
     ),
     "what CI runs": Drift(".ci/run", "\nmake demo\n", "\nmake all\n", README, "make demo"),
     "a number in a help text": Drift(
-        "bot/cli/commands/search.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
+        "bot/cli/options.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
     ),
     "a command in a sentence": Drift(
         "docs/evaluation.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"
     ),
     # tools for agents
-    "a parameter of a tool": Drift("bot/mcp/tools.py", '"since": Since(', '"after": Since(', REFERENCE, "after"),
+    "a parameter of a tool": Drift(
+        "bot/mcp/tools.py", "    since: Annotated[", "    after: Annotated[", REFERENCE, "after"
+    ),
     "the default of a parameter": Drift(
-        "bot/mcp/tools.py", '"most hits", 1, 50, 10', '"most hits", 1, 50, 12', REFERENCE, "make docs"
+        "bot/mcp/tools.py",
+        'description="most hits", ge=1, le=50',
+        'description="most hits", ge=1, le=40',
+        REFERENCE,
+        "make docs",
     ),
     "a tool in the page": Drift("docs/mcp.md", "| `memory_what` |", "| `memory_now` |", TOOLS, "memory_now"),
     # metrics and options of the server

@@ -13,7 +13,8 @@ import pytest
 
 from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, SEARCH, SMART_SEARCH, WHAT, Tool, ToolContext, answer
+from bot.mcp.context import ToolContext
+from bot.mcp.server import answer
 from tests.cli.console import Run
 from tests.git.test_checkout import commit, git
 
@@ -149,16 +150,16 @@ def test_no_command_runs_it_that_looks_for_the_remote(
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
-        (ISSUE_CONTEXT, {"number": 48}),
-        (CONVERSATION, {"id": 48}),
-        (CONVERSATION, {"id": "s9"}),
-        (SEARCH, {"query": "login"}),
-        (SEARCH, {"query": "login", "kind": "session"}),
-        (SMART_SEARCH, {}),
-        (WHAT, {}),
+        ("issue_context", {"number": 48}),
+        ("get_conversation", {"id": 48}),
+        ("get_conversation", {"id": "s9"}),
+        ("search_memories", {"query": "login"}),
+        ("search_memories", {"query": "login", "kind": "session"}),
+        ("memory_smart_search", {}),
+        ("memory_what", {}),
     ],
 )
-def test_no_tool_runs_it(hostile: Hostile, store: Path, tool: Tool, given: dict[str, object]) -> None:
+def test_no_tool_runs_it(hostile: Hostile, store: Path, tool: str, given: dict[str, object]) -> None:
     answer(ToolContext(MemoryOptions(hostile.top, store=store)), tool, given)
     assert not hostile.is_sprung()
 

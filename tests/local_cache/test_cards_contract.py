@@ -11,7 +11,7 @@ from bot.domain.thread import Thread
 from bot.local_cache.cache import LocalCache
 from bot.memory.memory import Memory
 from bot.questions.related import expand
-from bot.questions.requests import Cards
+from bot.questions.requests import Cards, WorkRequest
 from bot.questions.what import WhatAnswer, find_what
 from bot.reading.analyzer import terms
 from tests.questions.shelf import NOW, Shelf
@@ -89,4 +89,4 @@ def test_the_work_at_hand_is_told_alike(glance: LocalCache, shelf: Shelf, checko
         decisions = [(one.card.id, one.why) for one in work.decisions]
         return [related, decisions, [(one.card.id, one.why) for one in work.recent]]
 
-    assert told(find_what(checkout, glance, NOW)) == told(find_what(checkout, shelf, NOW))
+    assert told(find_what(WorkRequest(checkout, NOW), glance)) == told(find_what(WorkRequest(checkout, NOW), shelf))

@@ -12,7 +12,9 @@ import pytest
 
 from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.tools import SEARCH, SMART_SEARCH, WHAT, ToolAnswer, ToolContext, answer
+from bot.mcp.context import ToolAnswer, ToolContext
+from bot.mcp.server import answer
+from bot.mcp.tools import ANSWERS
 from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Ended, Run
 from tests.sources.session_lines import ISSUE_AGENT, write
@@ -57,7 +59,7 @@ def same(ended: Ended, told: ToolAnswer) -> bool:
         assert told.text == said.strip()
         return False
     assert not told.failed, told.text
-    jsonschema.validate(told.data, SEARCH.answer)
+    jsonschema.validate(told.data, ANSWERS["search_memories"])
     assert told.data["nothing_relevant"] == (ended.code == 1) == (not ended.data)
     if told.data["passages"] or "session_id" in str(ended.data):
         assert told.data["passages"] == ended.data
@@ -82,7 +84,7 @@ def test_a_search_is_answered_alike_through_both_doors(
     found = 0
     for request in REQUESTS:
         ended = call("search", *typed(request, kind), "--store", store, "--json", "--exit-code")
-        found += same(ended, answer(desk, SEARCH, {**request, "kind": kind}))
+        found += same(ended, answer(desk, "search_memories", {**request, "kind": kind}))
     assert bool(found) == (kind != "page" and (names_sources or kind != "session"))
 
 
@@ -91,14 +93,15 @@ def test_sessions_need_no_memory_and_are_counted_as_what_they_are(checkout: Path
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state"]}\n')
     desk = ToolContext(MemoryOptions(checkout))
-    told = answer(desk, SEARCH, {"query": "cookie path", "kind": "session"})
+    told = answer(desk, "search_memories", {"query": "cookie path", "kind": "session"})
     assert told.data["passages"] == call("search", "cookie", "path", "--kind", "session", "--json").data
     assert told.data["searched"] == 1
     assert told.text.startswith('1 message found for "cookie path": 1 session searched.\n')
-    told = answer(desk, SEARCH, {"query": "zebra", "kind": "session"})
+    told = answer(desk, "search_memories", {"query": "zebra", "kind": "session"})
     assert told.text == 'Nothing relevant for "zebra": 1 session searched.\n'
     (checkout / ".github/precedent.yml").write_text("sources: [")
-    assert answer(desk, SEARCH, {"query": "zebra", "kind": "session"}).text.startswith(".github/precedent.yml:1: ")
+    told = answer(desk, "search_memories", {"query": "zebra", "kind": "session"})
+    assert told.text.startswith(".github/precedent.yml:1: ")
 
 
 @pytest.mark.parametrize("branch", ["fix/login-loop", "quantum/zebra", "main"])
@@ -111,7 +114,7 @@ def test_what_is_relevant_to_the_work_at_hand_is_so_through_both_doors(
     monkeypatch.chdir(folder)
     desk = ToolContext(MemoryOptions(folder, store=store))
     is_relevant = branch.startswith("fix")
-    for command, tool, arguments in ((("what",), WHAT, {}), (("ss",), SMART_SEARCH, {"limit": 20})):
+    for command, tool, arguments in ((("what",), "memory_what", {}), (("ss",), "memory_smart_search", {"limit": 20})):
         told = answer(desk, tool, arguments).data
         ended = call(*command, "--store", store, "--json", "--exit-code")
         assert (told["nothing_relevant"], ended.code) == (not is_relevant, int(not is_relevant))

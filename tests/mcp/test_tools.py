@@ -36,22 +36,10 @@ from bot.errors import UserError, WorldError
 from bot.local_cache.database import CARDS, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
-from bot.mcp.schemas import Flag, Key, Number, Since, Text, moment_or_none, read
-from bot.mcp.tools import (
-    CHARS,
-    CONVERSATION,
-    ISSUE_CONTEXT,
-    LEAST_CHARS,
-    MAX_CHARS,
-    SEARCH,
-    SMART_SEARCH,
-    TOOLS,
-    WHAT,
-    Tool,
-    ToolContext,
-    ago,
-    answer,
-)
+from bot.mcp.answers import ago
+from bot.mcp.context import ToolContext
+from bot.mcp.server import OFFERED, answer, checked_arguments, listed
+from bot.mcp.tools import ANSWERS, CHARS, LEAST_CHARS, MAX_CHARS, moment_or_none
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -143,11 +131,7 @@ INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 
 
@@ -216,19 +200,22 @@ def golden(name: str, data: object) -> None:
 
 # -- what a client sees --------------------------------------------------------------------------------------------
 
-CALLS: dict[str, tuple[Tool, dict[str, object]]] = {
-    "smart_search_words": (SMART_SEARCH, {"query": "session lost", "limit": 2}),
-    "smart_search_work": (SMART_SEARCH, {"limit": 2}),
-    "smart_search_nothing": (SMART_SEARCH, {"query": "quantum zebra"}),
-    "what": (WHAT, {}),
-    "search": (SEARCH, {"query": "login loop cookie", "limit": 1, "expand": True}),
-    "search_filters": (SEARCH, {"query": "import folders", "state": "closed", "kind": "pull", "since": "2025-01-01"}),
-    "search_nothing": (SEARCH, {"query": "quantum zebra"}),
-    "conversation": (CONVERSATION, {"id": 49}),
-    "conversation_condensed": (CONVERSATION, {"id": "#48", "max_chars": 1000}),
-    "conversation_unknown": (CONVERSATION, {"id": "nowhere"}),
-    "issue_context": (ISSUE_CONTEXT, {"number": 49}),
-    "issue_context_unknown": (ISSUE_CONTEXT, {"number": 4711}),
+CALLS: dict[str, tuple[str, dict[str, object]]] = {
+    "smart_search_words": ("memory_smart_search", {"query": "session lost", "limit": 2}),
+    "smart_search_work": ("memory_smart_search", {"limit": 2}),
+    "smart_search_nothing": ("memory_smart_search", {"query": "quantum zebra"}),
+    "what": ("memory_what", {}),
+    "search": ("search_memories", {"query": "login loop cookie", "limit": 1, "expand": True}),
+    "search_filters": (
+        "search_memories",
+        {"query": "import folders", "state": "closed", "kind": "pull", "since": "2025-01-01"},
+    ),
+    "search_nothing": ("search_memories", {"query": "quantum zebra"}),
+    "conversation": ("get_conversation", {"id": 49}),
+    "conversation_condensed": ("get_conversation", {"id": "#48", "max_chars": 1000}),
+    "conversation_unknown": ("get_conversation", {"id": "nowhere"}),
+    "issue_context": ("issue_context", {"number": 49}),
+    "issue_context_unknown": ("issue_context", {"number": 4711}),
 }
 
 
@@ -263,16 +250,16 @@ def test_the_list_of_tools_is_the_one_that_was_agreed(agent: Agent) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_an_answer_is_the_one_that_was_agreed_and_keeps_its_promise(agent: Agent, name: str) -> None:
     tool, arguments = CALLS[name]
-    told = agent.call(tool.name, **arguments)
+    told = agent.call(tool, **arguments)
     assert not told.is_error
-    jsonschema.validate(arguments, tool.schema)
-    jsonschema.validate(told.structured_content, tool.answer)
+    jsonschema.validate(arguments, listed(OFFERED[tool]).input_schema)
+    jsonschema.validate(told.structured_content, ANSWERS[tool])
     assert told.structured_content["notice"] == DATA_NOTICE
     golden(name, {"data": told.structured_content, "text": told.content[0].text.split("\n")})
 
 
 def test_every_tool_is_called_by_these_tests() -> None:
-    assert {tool.name for tool, _ in CALLS.values()} == {tool.name for tool in TOOLS}
+    assert {tool for tool, _ in CALLS.values()} == set(OFFERED)
 
 
 def test_nothing_relevant_is_an_answer_and_no_weak_hits(agent: Agent) -> None:
@@ -310,18 +297,18 @@ def test_calls_at_the_same_time_are_all_answered_and_so_is_a_ping(agent: Agent) 
     ("tool", "arguments", "expected"),
     [
         ("search_memories", {}, "query is missing: the words to look for"),
-        ("search_memories", {"query": "  "}, "query: '' is not a text that is not empty"),
-        ("search_memories", {"query": "x", "limit": 51}, "limit: '51' is not a number from 1 to 50"),
-        ("search_memories", {"query": "x", "limit": True}, "limit: 'True' is not a number from 1 to 50"),
-        ("search_memories", {"query": "x", "state": "shut"}, "state: 'shut' is not one of open, closed, all"),
+        ("search_memories", {"query": "  "}, "query: '' should have at least 1 character"),
+        ("search_memories", {"query": "x", "limit": 51}, "limit: '51' should be less than or equal to 50"),
+        ("search_memories", {"query": "x", "limit": True}, "limit: 'True' should be a number"),
+        ("search_memories", {"query": "x", "state": "shut"}, "state: 'shut' should be 'open', 'closed' or 'all'"),
         ("search_memories", {"query": "x", "since": "2026-02-31"}, "since: '2026-02-31' is not a day of the calendar"),
-        ("search_memories", {"query": "x" * 1001}, f"query: '{'x' * 60}' is not a text of at most 1,000 characters"),
+        ("search_memories", {"query": "x" * 1001}, f"query: '{'x' * 60}' should have at most 1000 characters"),
         ("memory_what", {"branch": "main"}, "there is no parameter 'branch': it takes none"),
-        ("issue_context", {"number": 0}, "number: '0' is not a number from 1 to 999,999,999"),
+        ("issue_context", {"number": 0}, "number: '0' should be a number from 1 to 999,999,999"),
         (
             "get_conversation",
             {"id": ["a"]},
-            "id: \"['a']\" is not the number of an issue, or an id of at most 200 charac",
+            "id: \"['a']\" should be the number of an issue, or an id of at most 200 charac",
         ),
     ],
 )
@@ -357,9 +344,9 @@ def test_a_newer_client_is_served_too(store: Path, tmp_path: Path) -> None:
 def test_without_a_memory_each_tool_says_in_a_line_what_to_do(tmp_path: Path) -> None:
     with session(tmp_path) as one:
         for tool, arguments in CALLS.values():
-            assert one.error(tool.name, **arguments).startswith("this is no git checkout: go into one, or name")
+            assert one.error(tool, **arguments).startswith("this is no git checkout: go into one, or name")
     gone = tmp_path / "gone"
-    told = answer(ToolContext(MemoryOptions(tmp_path, store=gone)), WHAT, {})
+    told = answer(ToolContext(MemoryOptions(tmp_path, store=gone)), "memory_what", {})
     assert told.failed
     assert told.text.startswith(f"no store at {gone}: make one with")
 
@@ -378,7 +365,7 @@ def test_a_long_lived_server_sees_what_was_remembered_since(tmp_path: Path) -> N
 def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops."))
     offline = ToolContext(MemoryOptions(checkout, offline=True))
-    told = answer(offline, WHAT, {})
+    told = answer(offline, "memory_what", {})
     assert told.failed
     assert "was never fetched here: leave out --offline once" in told.text
     with open_memory(MemoryOptions(checkout)) as place:
@@ -388,10 +375,10 @@ def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
             note(database, "fetched", long_ago.isoformat())
         os.utime(place.cache / FETCHED_FILE, (long_ago.timestamp(), long_ago.timestamp()))
     (tmp_path / "octocat").rename(tmp_path / "away")
-    data = answer(offline, SEARCH, {"query": "loop"}).data
+    data = answer(offline, "search_memories", {"query": "loop"}).data
     assert data["notes"] == ["Offline: the memory is as of 3 hours ago."]
     assert [hit["id"] for hit in data["hits"]] == [7]
-    assert answer(offline, CONVERSATION, {"id": 7}).data["conversation"][0]["text"] == "It loops."
+    assert answer(offline, "get_conversation", {"id": 7}).data["conversation"][0]["text"] == "It loops."
     with session(checkout) as one:
         told = one.data("search_memories", query="zebra")
         assert told["nothing_relevant"]
@@ -457,9 +444,8 @@ def test_hidden_text_reaches_no_agent_and_what_is_shown_is_marked_as_data(
 
 def test_a_session_is_read_by_its_id(tmp_path: Path) -> None:
     talk = Thread("abc-1", "Why does it loop?", "Why?", "octocat", THEN, kind=Kind.SESSION)
-    data = answer(
-        ToolContext(MemoryOptions(tmp_path, store=stored(tmp_path / "store", talk))), CONVERSATION, {"id": "abc-1"}
-    ).data
+    tools = ToolContext(MemoryOptions(tmp_path, store=stored(tmp_path / "store", talk)))
+    data = answer(tools, "get_conversation", {"id": "abc-1"}).data
     assert (data["thread"]["kind"], data["thread"]["cite"]) == ("session", "abc-1")
 
 
@@ -488,23 +474,23 @@ def test_transcripts_that_the_settings_name_are_searched_and_read(tmp_path: Path
     ]
     (checkout / "logs/abc.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     desk = ToolContext(MemoryOptions(checkout))
-    told = answer(desk, SEARCH, {"query": "zeppelin", "kind": "session"})
-    jsonschema.validate(told.data, SEARCH.answer)
+    told = answer(desk, "search_memories", {"query": "zeppelin", "kind": "session"})
+    jsonschema.validate(told.data, ANSWERS["search_memories"])
     assert {each["session_id"] for each in told.data["passages"]} == {"abc"}
     assert "Said in sessions on this machine:\n\nsession abc (" in told.text
     assert ESC[0] not in json.dumps(told.data, ensure_ascii=False) + told.text
-    told = answer(desk, CONVERSATION, {"id": "abc"})
-    jsonschema.validate(told.data, CONVERSATION.answer)
+    told = answer(desk, "get_conversation", {"id": "abc"})
+    jsonschema.validate(told.data, ANSWERS["get_conversation"])
     assert told.data["thread"]["kind"] == "session"
     assert "zeppelin needs gas." in told.text
-    assert answer(desk, SEARCH, {"query": "zeppelin"}).data["nothing_relevant"]
+    assert answer(desk, "search_memories", {"query": "zeppelin"}).data["nothing_relevant"]
 
 
 @pytest.mark.slow
 def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops.", "My secret."), issue(8, "Again", "As in #7."))
     desk = ToolContext(MemoryOptions(checkout))
-    asked: list[tuple[Tool, dict[str, object]]] = [(CONVERSATION, {"id": 7}), (ISSUE_CONTEXT, {"number": 8})]
+    asked: list[tuple[str, dict[str, object]]] = [("get_conversation", {"id": 7}), ("issue_context", {"number": 8})]
     typed = [("show", "7"), ("show", "7", "--json"), ("context", "--issue", "7", "--as-of", "2026-03-02T13:00Z")]
     monkeypatch.chdir(checkout)
     assert ["secret" in answer(desk, *each).text for each in asked] == [True, True]
@@ -519,12 +505,9 @@ def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: py
     assert [
         "secret" in json.dumps(json.loads(call(*typed[1]).out)["conversation"]),
         "secret" in call(*typed[2]).out,
-    ] == [
-        False,
-        False,
-    ]
+    ] == [False, False]
     (checkout / ".github/precedent.yml").write_text("ignore: [")
-    told = answer(desk, CONVERSATION, {"id": 7})
+    told = answer(desk, "get_conversation", {"id": 7})
     assert told.failed
     assert told.text.startswith(".github/precedent.yml:1: not valid YAML")
 
@@ -536,17 +519,17 @@ def test_no_answer_is_longer_than_what_an_agent_can_take(tmp_path: Path) -> None
     threads = [issue(n, f"Login loop {n}", long if n < 3 else "loop", *[long] * (n < 3), **wide) for n in range(1, 30)]
     desk = ToolContext(MemoryOptions(tmp_path, store=stored(tmp_path / "store", *threads)))
     for tool, arguments in (
-        (SEARCH, {"query": "loop", "limit": 50, "expand": True}),
-        (SMART_SEARCH, {"query": "loop", "limit": 50}),
-        (CONVERSATION, {"id": 1, "max_chars": MAX_CHARS}),
-        (CONVERSATION, {"id": 1, "max_chars": LEAST_CHARS}),
-        (ISSUE_CONTEXT, {"number": 1, "max_chars": LEAST_CHARS}),
+        ("search_memories", {"query": "loop", "limit": 50, "expand": True}),
+        ("memory_smart_search", {"query": "loop", "limit": 50}),
+        ("get_conversation", {"id": 1, "max_chars": MAX_CHARS}),
+        ("get_conversation", {"id": 1, "max_chars": LEAST_CHARS}),
+        ("issue_context", {"number": 1, "max_chars": LEAST_CHARS}),
     ):
         told = answer(desk, tool, arguments)
         assert not told.failed, told.text
         assert len(json.dumps(told.data, ensure_ascii=False)) <= MOST
         assert len(told.text) <= MOST
-        jsonschema.validate(told.data, tool.answer)
+        jsonschema.validate(told.data, ANSWERS[tool])
 
 
 # -- stdout is the protocol's --------------------------------------------------------------------------------------
@@ -556,21 +539,26 @@ import logging, os, subprocess, sys, warnings
 from bot.cli.commands.mcp import claimed_stdout
 wire = claimed_stdout()
 print("printed early")
-from bot.mcp.tools import ToolAnswer
+from pathlib import Path
+from bot.errors import UserError
+from bot.local_cache.local_memory import MemoryOptions
+from bot.mcp.context import ToolContext
 from bot.mcp.server import serve
 
-def ask(tool, arguments):
-    print("printed", flush=True)
-    print("printed to the old one", file=sys.__stdout__, flush=True)
-    warnings.warn("warned")
-    logging.getLogger("library").error("logged")
-    subprocess.run(["sh", "-c", "echo child; cat"], check=True)
-    os.write(1, b"written\\n")
-    if tool.name == "memory_what":
-        raise RuntimeError("a bug")
-    return ToolAnswer({}, "quiet", failed=True)
+class Noisy(ToolContext):
+    calls = 0
 
-serve(ask, wire)
+    def opened(self):
+        print("printed", flush=True)
+        print("printed to the old one", file=sys.__stdout__, flush=True)
+        warnings.warn("warned")
+        logging.getLogger("library").error("logged")
+        subprocess.run(["sh", "-c", "echo child; cat"], check=True)
+        os.write(1, b"written\\n")
+        self.calls += 1
+        raise RuntimeError("a secret") if self.calls == 2 else UserError("quiet")
+
+serve(Noisy(MemoryOptions(Path.cwd())), wire)
 """
 
 
@@ -578,13 +566,12 @@ serve(ask, wire)
 def test_noise_of_any_kind_goes_to_stderr(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("w+") as errors:
         with session(tmp_path, code=NOISY, errors=errors) as one:
-            assert one.text("search_memories", query="x") == "quiet"
-            with pytest.raises(MCPError):
-                one.call("memory_what")
-            assert one.text("search_memories", query="x") == "quiet"
+            answers = [one.error("search_memories", query="x") for _ in range(3)]
         errors.seek(0)
         told = errors.read()
-    for noise in ("printed early", "printed\n", "to the old one", "warned", "logged", "child", "written", "a bug"):
+    assert (answers[0], answers[2]) == ("quiet", "quiet")
+    assert answers[1].startswith("this is a bug of Precedent")
+    for noise in ("printed early", "printed\n", "to the old one", "warned", "logged", "child", "written", "a secret"):
         assert noise in told
 
 
@@ -626,7 +613,7 @@ class Broken(ToolContext):
 
 
 def test_a_bug_is_one_line_for_the_agent_and_its_details_are_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    told = answer(Broken(ZeroDivisionError("the secret")), SEARCH, {"query": "x"})
+    told = answer(Broken(ZeroDivisionError("the secret")), "search_memories", {"query": "x"})
     assert told.failed
     assert re.fullmatch(r"this is a bug of Precedent, please report it: ZeroDivisionError at \S.*", told.text)
     assert "the secret" not in told.text
@@ -634,7 +621,7 @@ def test_a_bug_is_one_line_for_the_agent_and_its_details_are_on_stderr(capsys: p
 
 
 def test_a_fault_outside_is_told_in_one_short_line(capsys: pytest.CaptureFixture[str]) -> None:
-    told = answer(Broken(WorldError(f"the network\nis {ESC}away", "wait" * 1_000)), SEARCH, {"query": "x"})
+    told = answer(Broken(WorldError(f"the network\nis {ESC}away", "wait" * 1_000)), "search_memories", {"query": "x"})
     assert told.failed
     assert told.text.startswith("the network is [31maway; wait")
     assert len(told.text) <= 500
@@ -644,7 +631,7 @@ def test_a_fault_outside_is_told_in_one_short_line(capsys: pytest.CaptureFixture
 def test_what_is_damaged_in_the_memory_is_noted(tmp_path: Path) -> None:
     store = stored(tmp_path / "store", issue(1, "Login loop", "It loops."))
     (store / "manifest.json").write_text("{")
-    told = answer(ToolContext(MemoryOptions(tmp_path, store=store)), SEARCH, {"query": "loop"})
+    told = answer(ToolContext(MemoryOptions(tmp_path, store=store)), "search_memories", {"query": "loop"})
     assert not told.failed
     assert told.data["notes"][0].startswith("The manifest was damaged")
     assert "\nNote: The manifest was damaged" in told.text
@@ -677,7 +664,7 @@ def test_it_ends_at_once_and_leaves_nothing_in_the_way(
         assert monotonic() - begun < 2
         assert process.stderr
         assert process.stderr.read() == b""
-    assert not answer(ToolContext(MemoryOptions(tmp_path, store=store)), CONVERSATION, {"id": 48}).failed
+    assert not answer(ToolContext(MemoryOptions(tmp_path, store=store)), "get_conversation", {"id": 48}).failed
 
 
 @pytest.mark.slow
@@ -715,13 +702,13 @@ def test_the_library_is_not_loaded_with_the_parser() -> None:
 
 
 def test_a_search_loads_nothing_of_the_whole_memory(store: Path, tmp_path: Path) -> None:
-    answer(ToolContext(MemoryOptions(tmp_path, store=store)), SEARCH, {"query": "cookie"})
+    answer(ToolContext(MemoryOptions(tmp_path, store=store)), "search_memories", {"query": "cookie"})
     code = (
-        "import sys; from pathlib import Path; from bot.mcp.tools import answer\n"
-        "from bot.mcp.tools import SEARCH, ToolContext\n"
+        "import sys; from pathlib import Path; from bot.mcp.tools import search_memories\n"
+        "from bot.mcp.context import ToolContext\n"
         "from bot.local_cache.local_memory import MemoryOptions\n"
-        "assert not answer(ToolContext(MemoryOptions(Path.cwd(), store=Path(sys.argv[1]))), SEARCH,"
-        " {'query': 'cookie'}).failed\n"
+        "tools = ToolContext(MemoryOptions(Path.cwd(), store=Path(sys.argv[1])))\n"
+        "assert not search_memories(tools, 'cookie').failed\n"
         "print([n for n in ('numpy', 'whoosh', 'jinja2', 'mcp', 'bot.memory.memory') if n in sys.modules])"
     )
     done = subprocess.run(
@@ -764,17 +751,19 @@ def test_a_long_conversation_keeps_its_beginning_what_was_decided_and_its_end() 
 
 @given(
     st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3), max_leaves=5),
-    st.sampled_from(
-        [Text("t", 10), Text("t", 10, None, ("a", "b")), Number("n", 1, 9, 5), Key("k"), Since("s"), Flag("f")]
-    ),
+    st.sampled_from([(tool, name) for tool, each in OFFERED.items() for name in each.parameters["properties"]]),
 )
-def test_whatever_is_given_is_read_within_bounds_or_refused_in_a_line(value: Any, parameter: Any) -> None:
+def test_whatever_is_given_is_read_within_bounds_or_refused_in_a_line(value: Any, place: tuple[str, str]) -> None:
+    tool, name = place
+    required = {"search_memories": {"query": "x"}, "get_conversation": {"id": 1}, "issue_context": {"number": 1}}
     try:
-        found = read({"it": parameter}, {"it": value})["it"]
+        found = checked_arguments(OFFERED[tool], required.get(tool, {}) | {name: value}).get(name)
     except UserError as error:
-        found = str(error).count("\n")
-    assert not isinstance(found, str) or len(found) <= 200
-    assert not isinstance(found, int) or 0 <= found <= 9
+        found = str(error)
+        is_one_line = found.startswith(name) and "\n" not in found and len(found) <= 200
+        found = 0 if is_one_line else -1
+    assert not isinstance(found, str) or len(found) <= 1_000
+    assert not isinstance(found, int) or 0 <= found <= MAX_CHARS
 
 
 @given(st.lists(st.text(max_size=50), max_size=30), st.integers(1_000, 3_000))
@@ -791,7 +780,7 @@ def test_so_long_ago_is_told_in_the_largest_unit() -> None:
         *("less than a minute ago", "1 minute ago", "2 hours ago", "2 days ago")
     ]
     assert moment_or_none("2w", THEN) == THEN - timedelta(days=14)
-    with pytest.raises(UserError, match="is not a day of the calendar"):
+    with pytest.raises(ValueError, match="is not a day of the calendar"):
         moment_or_none("9999y", THEN)
     assert moment_or_none("2026-02-03", THEN) == datetime(2026, 2, 3, tzinfo=UTC)
 
@@ -803,7 +792,7 @@ def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
     page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", page, re.MULTILINE)
     assert {name: re.findall(r"`(\w+)`", cells) for name, cells in rows} == {
-        tool.name: list(tool.parameters) for tool in TOOLS
+        name: list(tool.parameters["properties"]) for name, tool in OFFERED.items()
     }
     assert f"{LEAST_CHARS:,} to {MAX_CHARS:,}" in page
     assert f"{CHARS:,}" in page

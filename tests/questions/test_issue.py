@@ -23,10 +23,7 @@ STORE = closed(
     comments=(said("Files are slow.", 1.1), said(DECISION, 1.2, "hubot", "MEMBER")),
 )
 LOGIN = closed(
-    2,
-    "Login fails after a restart",
-    "The session is lost.",
-    comments=(said("Fixed by #40.", 2.4, "hubot", "MEMBER"),),
+    2, "Login fails after a restart", "The session is lost.", comments=(said("Fixed by #40.", 2.4, "hubot", "MEMBER"),)
 )
 CACHE = thread(3, "Cache of thumbnails", "Thumbnails are slow, the store of sessions is not.")
 FOOTER = closed(

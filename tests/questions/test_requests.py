@@ -16,7 +16,8 @@ import pytest
 from bot.cli.main import main
 from bot.domain.changes import Changes
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, ToolContext, answer
+from bot.mcp.context import ToolContext
+from bot.mcp.server import answer
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.requests import Issue, issue_named, keys_of
@@ -102,8 +103,8 @@ DOORS: dict[str, Door] = {
     "outcomes": typed("outcomes", "--ids", "NAME", "--json", repo=True),
     "context": typed("context", "--issue", "NAME", "--json", "--as-of", "2026-02-19T12:00Z"),
     "references": references,
-    "get_conversation": told(CONVERSATION, "id"),
-    "issue_context": told(ISSUE_CONTEXT, "number"),
+    "get_conversation": told("get_conversation", "id"),
+    "issue_context": told("issue_context", "number"),
 }
 SHARED_TIMES = ("ms",)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.card import Card, Ruling, Worktree
+from bot.questions.requests import SmartSearch
 from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
 from bot.questions.worktree_query import is_telling
 from tests.examples import examples
@@ -18,7 +19,7 @@ LOGIN = Worktree(branch="login-loop")
 
 
 def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "", limit: int = 20) -> SmartSearchAnswer:
-    return smart(words, checkout, Shelf((*cards, *FILLER)), NOW, limit=limit)
+    return smart(SmartSearch(words, checkout, NOW, limit), Shelf((*cards, *FILLER)))
 
 
 def score(found: SmartSearchAnswer, key: int | str) -> float:
@@ -94,7 +95,7 @@ def test_without_signals_it_is_the_plain_search() -> None:
         card(3, "Login loop again and once more"),
     )
     shelf = Shelf((*cards, *FILLER))
-    found = smart("login loop", Worktree(), shelf, NOW)
+    found = smart(SmartSearch("login loop", Worktree(), NOW), shelf)
     best = shelf.search({"login": 1.0, "loop": 1.0}, limit=20, floor=0.5)
     assert ids(found) == [one.card.id for one in best]
     assert [one.score for one in found.hits] == pytest.approx([one.score / best[0].score for one in best])
@@ -171,7 +172,7 @@ def test_circles_and_lost_ends_of_duplicates_are_left_as_they_are() -> None:
 
 def test_a_thread_that_may_not_be_shown_is_not_shown_in_the_place_of_its_duplicate() -> None:
     cards = (card(7, "Login loop", state="open", duplicate_of=8), card(8, "Cookie path"))
-    found = smart("", Worktree(branch="fix/7"), Shelf(cards), NOW, keep=lambda one: one.state == "open")
+    found = smart(SmartSearch("", Worktree(branch="fix/7"), NOW, keep=lambda one: one.state == "open"), Shelf(cards))
     assert ids(found) == [7]
 
 
@@ -221,8 +222,8 @@ def test_hits_are_few_distinct_in_order_and_have_reasons(
         card(key, title, files=files, updated_at=NOW - timedelta(days=age), duplicate_of=other)
         for key, (title, files, age, other) in enumerate(made, 1)
     ]
-    found = smart(" ".join(words), checkout, Shelf(cards), NOW, limit=limit)
-    assert found == smart(" ".join(words), checkout, Shelf(reversed(cards)), NOW, limit=limit)
+    found = smart(SmartSearch(" ".join(words), checkout, NOW, limit), Shelf(cards))
+    assert found == smart(SmartSearch(" ".join(words), checkout, NOW, limit), Shelf(reversed(cards)))
     assert len(found.hits) <= limit
     assert len(set(ids(found))) == len(found.hits)
     assert all(is_ordered(one, other) for one, other in pairwise(found.hits))

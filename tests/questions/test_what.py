@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bot.domain.card import Card, Ending, Ruling, Worktree
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
+from bot.questions.requests import FilesRequest, WorkRequest
 from bot.questions.what import EACH, find_what
 from tests.examples import examples
 from tests.questions.shelf import NOW, Shelf, card
@@ -29,7 +30,7 @@ def sample() -> Shelf:
 
 def test_a_branch_of_the_sample_names_its_ticket_its_files_decision_and_what_is_open() -> None:
     checkout = Worktree(branch="fix/42-session-timeout", modified=("linkbarn/store/session.py",), project="linkbarn")
-    work = find_what(checkout, sample(), NOW)
+    work = find_what(WorkRequest(checkout, NOW), sample())
     assert [(one.card.id, one.why[0]) for one in work.related] == [
         (26, "the branch names #42, a duplicate"),
         (17, "touches linkbarn/store/session.py"),
@@ -45,45 +46,48 @@ def test_a_branch_of_the_sample_names_its_ticket_its_files_decision_and_what_is_
 
 
 def test_the_branchs_own_ticket_is_a_task_while_it_is_open() -> None:
-    work = find_what(Worktree(branch="fix/51-session-proxy"), sample(), NOW)
+    work = find_what(WorkRequest(Worktree(branch="fix/51-session-proxy"), NOW), sample())
     assert work.tasks[0].card.id == 51
     assert work.tasks[0].why[0] == "the branch names #51"
 
 
 def test_what_is_open_and_linked_to_a_related_thread_is_a_task() -> None:
-    work = find_what(Worktree(branch="wip", messages=("Expire cookies, see #48",), is_own=True), sample(), NOW)
+    work = find_what(
+        WorkRequest(Worktree(branch="wip", messages=("Expire cookies, see #48",), is_own=True), NOW), sample()
+    )
     assert (51, ("names #48",)) in [(one.card.id, one.why) for one in work.tasks]
 
 
 def test_without_signals_only_recent_decisions_are_told() -> None:
-    work = find_what(Worktree(), sample(), NOW)
+    work = find_what(WorkRequest(Worktree(), NOW), sample())
     assert (work.related, work.decisions, work.tasks) == ((), (), ())
     assert len(work.recent) == EACH
 
 
 def test_an_empty_memory_has_nothing_to_tell() -> None:
-    work = find_what(Worktree(branch="fix/1-login", modified=("a.py",)), Shelf([]), NOW)
+    work = find_what(WorkRequest(Worktree(branch="fix/1-login", modified=("a.py",)), NOW), Shelf([]))
     assert (work.related, work.decisions, work.tasks, work.recent) == ((), (), (), ())
-    assert find_related(["a.py"], Shelf([]), NOW) == find_related([], sample(), NOW)
+    assert find_related(FilesRequest(("a.py",), NOW), Shelf([])) == find_related(FilesRequest((), NOW), sample())
 
 
 def test_decisions_about_files_are_not_told_again_as_recent() -> None:
     one = card(1, files=("auth/cookie.py",), decisions=(ruling("We decided on A.", 1),))
-    work = find_what(
-        Worktree(modified=("auth/cookie.py",)), Shelf([one, card(2, decisions=(ruling("We chose B.", 2),))]), NOW
-    )
+    request = WorkRequest(Worktree(modified=("auth/cookie.py",)), NOW)
+    work = find_what(request, Shelf([one, card(2, decisions=(ruling("We chose B.", 2),))]))
     assert [each.card.id for each in work.decisions] == [1]
     assert [each.card.id for each in work.recent] == [2]
 
 
 def test_of_a_threads_decisions_the_newest_is_told_and_how_old_it_is() -> None:
     rulings = (ruling("New.", 1.5), ruling("Old.", 9), Ruling("Undated.", "octocat", "OWNER", None))
-    found = find_related(["a.py"], Shelf([card(1, files=("a.py",), decisions=rulings)]), NOW)
+    found = find_related(FilesRequest(("a.py",), NOW), Shelf([card(1, files=("a.py",), decisions=rulings)]))
     assert [(one.ruling.text, one.why) for one in found.decisions] == [("New.", "touches a.py; decided 1 day ago")]
 
 
 def test_related_names_the_threads_of_files_those_with_most_of_them_first() -> None:
-    found = find_related(["linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"], sample(), NOW)
+    found = find_related(
+        FilesRequest(("linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"), NOW), sample()
+    )
     assert found.threads[0].card.id == 50
     assert found.threads[0].why == ("touches linkbarn/auth/cookie.py and 1 more",)
     assert {14, 17, 32, 48, 59} == {one.card.id for one in found.threads[1:]}
@@ -91,7 +95,9 @@ def test_related_names_the_threads_of_files_those_with_most_of_them_first() -> N
 
 
 def test_related_takes_a_file_that_everybody_names_since_it_was_asked_for() -> None:
-    found = find_related(["README.md"], Shelf([card(key, files=("README.md",)) for key in range(1, 30)]), NOW)
+    found = find_related(
+        FilesRequest(("README.md",), NOW), Shelf([card(key, files=("README.md",)) for key in range(1, 30)])
+    )
     assert len(found.threads) == 10
 
 
@@ -126,8 +132,8 @@ def test_each_section_has_three_threads_at_most_and_none_twice(
         for key, (title, state, files, other, days) in enumerate(made, 1)
     ]
     checkout = Worktree(branch=branch, modified=("a/b.py", "c/d.py"))
-    work = find_what(checkout, Shelf(cards), NOW)
-    assert work == find_what(checkout, Shelf(reversed(cards)), NOW)
+    work = find_what(WorkRequest(checkout, NOW), Shelf(cards))
+    assert work == find_what(WorkRequest(checkout, NOW), Shelf(reversed(cards)))
     for section in (work.related, work.decisions, work.tasks, work.recent):
         assert len({one.card.id for one in section}) == len(section) <= EACH
         assert all(one.why for one in section)

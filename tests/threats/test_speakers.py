@@ -20,7 +20,9 @@ from bot.domain.answer import Context
 from bot.domain.changes import Changes
 from bot.domain.thread import Message, RepositoryAddress, Thread
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, MAX_CHARS, ToolAnswer, ToolContext, answer
+from bot.mcp.context import ToolAnswer, ToolContext
+from bot.mcp.server import answer
+from bot.mcp.tools import MAX_CHARS
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.context import history_of, recent_conversations
@@ -214,10 +216,10 @@ def test_no_door_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
     one = thread("Which one?", *lines)
     recalled(one, tmp_path / "store")
     desk = ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store"))
-    told = answer(desk, CONVERSATION, {"id": 1, "max_chars": MAX_CHARS})
+    told = answer(desk, "get_conversation", {"id": 1, "max_chars": MAX_CHARS})
     assert [(each["author"], each["role"] == "MEMBER") for each in told.data["conversation"]] == real(one)
     assert told_by_mcp(told) == real(one)
-    around = answer(desk, ISSUE_CONTEXT, {"number": 2, "max_chars": MAX_CHARS})
+    around = answer(desk, "issue_context", {"number": 2, "max_chars": MAX_CHARS})
     assert in_xml(around.data["quoted"]) == real(one)
     capsys.readouterr()
     assert main(["show", "1", "--full", "--store", str(tmp_path / "store")]) == 0
@@ -255,7 +257,9 @@ def test_no_name_of_an_account_makes_a_maintainer_of_it(name: str, tmp_path: Pat
         assert not any(re.search(r"[\s,(:]", word) for word, _ in shown)
     said = CommentPhrases(GITHUB, NOW, {}, shipped_words()).said(name, "NONE", None, "")
     assert not re.search(r"\(maintainer\b|[,:\n]", said)
-    told = told_by_mcp(answer(ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store")), CONVERSATION, {"id": 1}))
+    told = told_by_mcp(
+        answer(ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store")), "get_conversation", {"id": 1})
+    )
     assert [is_maintainer for _, is_maintainer in told] == [False, False]
 
 

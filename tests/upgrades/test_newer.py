@@ -11,7 +11,8 @@ import pytest
 
 from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.tools import TOOLS, ToolContext, answer
+from bot.mcp.context import ToolContext
+from bot.mcp.server import OFFERED, answer
 from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage
 from tests.cli.console import Ended, Run
@@ -115,9 +116,11 @@ def test_a_format_that_is_no_number_of_ours_is_refused_too(number: object, store
     assert held(store) == before
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_each_tool_for_agents_answers_with_the_line_as_an_error(tool, store: Path) -> None:  # type: ignore[no-untyped-def]
-    given = {name: {"id": "14", "number": 14}.get(name, "sessions") for name in tool.schema.get("required", ())}
+@pytest.mark.parametrize("tool", OFFERED)
+def test_each_tool_for_agents_answers_with_the_line_as_an_error(tool: str, store: Path) -> None:
+    given = {
+        name: {"id": "14", "number": 14}.get(name, "sessions") for name in OFFERED[tool].parameters.get("required", ())
+    }
     told = answer(ToolContext(MemoryOptions(store, store=store)), tool, given)
     assert (told.failed, told.text, told.data) == (True, LINE, {})
 

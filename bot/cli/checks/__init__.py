@@ -1,1 +1,1 @@
-"""What may be wrong with a memory and the setup around it: each check is a small function over what was gathered."""
+"""Checks of a memory and its setup: small functions that judge the gathered facts."""

@@ -1,4 +1,4 @@
-"""Gathers what the checks of `precedent doctor` judge: from git, the API and files. Nothing is written."""
+"""Gathers facts for the checks of `precedent doctor` from git, the API and files. Writes nothing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _NO_WAY = (AuthFailed, RemoteUnreachable)
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """What was asked for. ``config`` is a file here, ``branch`` empty for that of the settings; ``checkout`` is where
-    files are read when the default branch cannot be. ``token`` stays out of every text; without one git goes to
-    ``address`` with what the person's own git has."""
+    """What to check. ``config`` is a file here; ``branch`` is "" for that of the settings; ``checkout`` is read if the
+    default branch cannot be. ``token`` stays out of every text; without one git reads ``address`` with the
+    credentials of the user's own git."""
 
     place: RepositoryLinks
     token: str = ""
@@ -50,14 +50,14 @@ class DoctorOptions:
 
     @property
     def remote(self) -> Remote:
-        """What git reads from, and as whom."""
+        """The address that git reads from, with its credentials."""
         if self.address and not self.token:
             return OwnRemote(self.address)
         return Remote(self.place.remote, self.token or None)
 
 
 def gather(wanted: DoctorOptions, now: datetime) -> Gathered:
-    """Look at everything. What cannot be had is told as such; UserError only for what was asked for wrongly."""
+    """Gather everything; errors become part of the result. UserError only for invalid arguments."""
     if wanted.place.store:
         setup = _local_setup(wanted.config) if wanted.config else None
         return Gathered(wanted.place, now, setup, held=_held(FolderStore(_folder(wanted), leaves_traces=False)))
@@ -82,7 +82,7 @@ def _place(wanted: DoctorOptions, setup: Setup) -> RepositoryLinks:
 
 
 def _setup(wanted: DoctorOptions) -> Setup:
-    """What the default branch has of ours. A workflow may say where the settings are, and override some."""
+    """Read our files on the default branch. A workflow may say where the settings are, and override some."""
     files, fault, here = _files(wanted, (*_WORKFLOWS, CONFIG_PATH))
     is_ours = bool(_OURS.search(files.pop("action.yml", b"").decode("utf-8", "replace")))
     data = files.pop(CONFIG_PATH, None)
@@ -116,7 +116,7 @@ def _local(path: Path) -> bytes:
 
 
 def _files(wanted: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:
-    """These files of the default branch, else of the checkout: what was wrong with the first, and whether it is so."""
+    """These files of the default branch, else of the checkout; why the first failed; whether the second was read."""
     try:
         return read_head(wanted.remote, None, patterns)[1], None, False
     except StoreError as error:
@@ -153,7 +153,7 @@ def _held(store: Store) -> InspectedMemory | StoreError:
 
 
 def _forge(wanted: DoctorOptions) -> GitHubFacts | None:
-    """What the API tells, the limits first: asking for them is free, and they say most when nothing else is given."""
+    """Ask the API, first for the limits: that request is free, and says most if all others fail."""
     if wanted.offline:
         return None
     client = GitHubClient(wanted.place.api, wanted.token, wanted.place.repository)
@@ -173,9 +173,9 @@ def _told(client: GitHubClient, path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the repository says of itself: ``told`` are the findings that reading it made.
+    """The settings and workflows of a repository; ``told`` are the findings from reading them.
 
-    ``fault`` is why the default branch could not be read, and ``checkout`` that the checkout was read in its place.
+    ``fault`` says why the default branch could not be read; ``checkout``: the checkout was read instead.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -187,8 +187,8 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Everything that was looked at. None stands for what was not: ``setup`` in a folder, the API's part where it was
-    not to be asked. ``tip`` and ``held`` are errors where they could not be read."""
+    """The gathered facts. None for what was not looked at: ``setup`` of a folder, the API's part offline. ``tip`` and
+    ``held`` are errors if they could not be read."""
 
     place: RepositoryLinks
     now: datetime

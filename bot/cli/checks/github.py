@@ -20,9 +20,9 @@ LOW = 100
 
 @dataclass(frozen=True, slots=True)
 class GitHubFacts:
-    """What the API told. ``has_token``: one was given; ``fault`` is why the repository could not be read.
+    """The answers of the API. ``has_token``: one was given; ``fault`` says why the repository could not be read.
 
-    ``limits`` are None where nobody could tell.
+    ``limits`` is None if the server has none.
     """
 
     has_token: bool = False
@@ -34,7 +34,7 @@ class GitHubFacts:
 def check_repository(seen: GitHubFacts, place: RepositoryLinks, *, git_reads: bool = False) -> CheckResult:
     """Whether the API answers, takes the token and shows the repository.
 
-    ``git_reads``: git could read it, so that a private one is no wrong name.
+    ``git_reads``: git could read it, so the name is right.
     """
     if git_reads and not seen.has_token and isinstance(seen.fault, Gone | NotPermitted | Unauthorised):
         says = f"the API shows nothing of {place.repository} without a token: its part was left out"
@@ -67,7 +67,7 @@ def _later(until: datetime | None) -> str:
 
 
 def check_limits(seen: GitHubFacts, now: datetime) -> Iterator[CheckResult]:
-    """What is left of the hour's requests of this token, for both APIs, and when the hour begins anew."""
+    """Check how many of the hour's requests this token has left, for both APIs."""
     if seen.limits is None:
         yield CheckResult("rate limit", "ok", "the server tells of none")
         return
@@ -80,7 +80,7 @@ def check_limits(seen: GitHubFacts, now: datetime) -> Iterator[CheckResult]:
 
 def _limit(name: str, told: Mapping[str, Any], now: datetime) -> CheckResult:
     left, most, until = told["remaining"], told["limit"], datetime.fromtimestamp(told["reset"], UTC)
-    says = f"{name}: {left:,} of {most:,} requests left, anew at {moment(until)} (in {age(until - now)})"
+    says = f"{name}: {left:,} of {most:,} requests left, reset at {moment(until)} (in {age(until - now)})"
     if most and left < min(LOW, most // 10):
         return CheckResult("rate limit", "warning", says, _later(until), outside=True)
     return CheckResult("rate limit", "ok", says)
@@ -98,7 +98,7 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
         return load_settings(data, name), CheckResult("settings", "ok", f"{name} is valid")
     except SettingsError as error:
         file = name if re.fullmatch(r"[\w./][\w./-]{0,199}", name, re.ASCII) else "FILE"
-        remedy = f"mend that line, and look with `precedent doctor --config {file}` before it is pushed"
+        remedy = f"fix that line, and check it with `precedent doctor --config {file}` before it is pushed"
         return Settings(), CheckResult("settings", "error", str(error), remedy)
 
 
@@ -140,9 +140,7 @@ def find_workflows(files: Mapping[str, bytes], *, is_ours: bool) -> tuple[list[S
             steps += _steps(path, load_plain(files[path], path), is_ours=is_ours)
         except SettingsError as error:
             if b"precedent" in files[path].lower():
-                wrong.append(
-                    CheckResult("workflow", "warning", f"cannot be read: {error}", f"mend that line of {path}")
-                )
+                wrong.append(CheckResult("workflow", "warning", f"cannot be read: {error}", f"fix that line of {path}"))
     return steps, wrong
 
 

@@ -138,12 +138,10 @@ def check_index(held: InspectedMemory, place: RepositoryLinks) -> Iterator[Check
     if held.fault or held.foreign:
         return
     if held.manifest.index and (maker := other_maker(held.manifest)):
-        yield CheckResult("index", "note", f"made by {maker}; it is made anew when used", place.by_hand())
+        yield CheckResult("index", "note", f"made by {maker}; it is rebuilt when used", place.by_hand())
     elif held.index:
-        yield CheckResult(
-            "index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand()
-        )
+        yield CheckResult("index", "warning", f"damaged: {some(held.index)}; it is rebuilt when used", place.by_hand())
     elif not held.manifest.index and held.manifest.threads:
-        yield CheckResult("index", "warning", "there is none; it is made anew when used", place.by_hand())
+        yield CheckResult("index", "warning", "there is none; it is rebuilt when used", place.by_hand())
     else:
         yield CheckResult("index", "ok", f"{len(held.manifest.index):,} files, all as the manifest says")

@@ -1,4 +1,4 @@
-"""What a check found, how bad that is, and where on the server the things are that mend it."""
+"""The result of a check, its severity, and the pages of the server that help to fix it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Level = Literal["ok", "note", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line about one thing. ``remedy``: the command, in backticks, or the place that mends it; "" for none needed.
+    """One finding in a line. ``remedy``: the command, in backticks, or the place that fixes it; "" if none is needed.
 
-    ``outside``: it is not in the hands of whoever reads this, such as a server that does not answer. Both texts may
-    hold words of strangers.
+    ``outside``: the reader cannot fix it, for example because a server does not answer. Both texts may quote
+    strangers.
     """
 
     check: str
@@ -34,7 +34,7 @@ class CheckResult:
 
 
 def exit_code(findings: Iterable[CheckResult]) -> int:
-    """2 where there is an error that the user can mend, 1 for warnings and for what failed outside, else 0."""
+    """2 for an error that the user can fix, 1 for warnings and outside failures, else 0."""
     problems = [each for each in findings if each.is_problem]
     if any(each.level == "error" and not each.outside for each in problems):
         return 2
@@ -86,7 +86,7 @@ class RepositoryLinks:
 
     @property
     def remote(self) -> str:
-        """What git fetches from."""
+        """The address that git fetches from."""
         return f"{self.server}/{self.repository}.git"
 
     def page(self, path: str) -> str:
@@ -95,12 +95,12 @@ class RepositoryLinks:
 
     @property
     def trusts_tokens(self) -> bool:
-        """Whether a token for GitHub may go to this server without anybody's saying so."""
+        """Whether a token for GitHub may go to this server without `--server`."""
         host = urlsplit(self.server).hostname or ""
         return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
 
     def by_hand(self) -> str:
-        """How to have all of it read anew at once."""
+        """How to rebuild the memory now."""
         if self.is_checkout:
             return "start the workflow by hand (Run workflow) with rebuild, then fetch the branch again"
         if self.store:
@@ -135,7 +135,7 @@ def place_of(origin: str) -> tuple[str, str] | None:
 
 
 def api_of(server: str) -> str:
-    """Where a server has its API: https://docs.github.com/enterprise-server/rest/quickstart for one of one's own."""
+    """The API of a server; of your own: https://docs.github.com/enterprise-server/rest/quickstart."""
     host = urlsplit(server).netloc
     if host == "github.com" or host.endswith(".ghe.com"):
         return f"https://api.{host}"

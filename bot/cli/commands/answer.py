@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -89,30 +90,25 @@ def _thread(memory: Memory, text: str, repo: str) -> Thread:
 
 
 def _mention(mention: Mention) -> dict[str, object]:
-    return {
-        "id": mention.id,
-        "title": mention.title,
-        "similarity": 1.0,
-        "state": mention.state,
-        "outcome": outcome_json(mention.outcome, mention.closed_at),
-        "why": ["mentioned in the text"],
-        "missing": bool(mention.missing),
-    }
-
-
-def _near(match: Match) -> dict[str, object]:
-    told = _match(match)
-    return {name: told[name] for name in ("id", "title", "similarity", "state", "why")}
+    return _shown(mention, 1.0, ("mentioned in the text",)) | {"missing": bool(mention.missing)}
 
 
 def _match(match: Match) -> dict[str, object]:
+    return _shown(match, match.similarity, match.why)
+
+
+def _near(match: Match) -> dict[str, object]:
+    return {name: value for name, value in _match(match).items() if name != "outcome"}
+
+
+def _shown(one: Mention | Match, similarity: float, why: Sequence[str]) -> dict[str, object]:
     return {
-        "id": match.id,
-        "title": match.title,
-        "similarity": match.similarity,
-        "state": match.state,
-        "outcome": outcome_json(match.outcome, match.closed_at),
-        "why": list(match.why),
+        "id": one.id,
+        "title": one.title,
+        "similarity": similarity,
+        "state": one.state,
+        "outcome": outcome_json(one.outcome, one.closed_at),
+        "why": list(why),
     }
 
 

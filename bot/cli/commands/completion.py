@@ -7,23 +7,9 @@ from collections.abc import Iterator
 
 from bot.errors import UserError
 
-SHELLS = ("bash", "zsh", "fish")
-
 _FILES = frozenset({"FILE", "FILE…"})
 _FOLDERS = frozenset({"DIR"})
 """Metavars of arguments that are paths."""
-
-
-def add_completion(commands: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
-    """The parser of this command, which completes all of ``top``."""
-    command = commands.add_parser(
-        "completion",
-        help="print a script for completion in a shell",
-        description='For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". '
-        "docs/agents.md has the other shells.",
-    )
-    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    command.set_defaults(top=top)
 
 
 def run_completion(given: argparse.Namespace) -> str:

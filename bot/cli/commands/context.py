@@ -20,24 +20,13 @@ from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import sessions_of_issue
 from bot.local_cache.threads import open_records
-from bot.questions.context import (
-    history_of,
-    of_issue,
-    of_participant,
-    recent_conversations,
-)
-from bot.questions.views import Row, work_rows
+from bot.questions.context import history_of, of_issue, of_participant, recent_conversations
+from bot.questions.requests import WorkRequest
+from bot.questions.views import WORK_TITLES, Row, work_rows
 from bot.questions.what import find_what
 from bot.recall.library import WithoutWords
 from bot.settings.schema import Settings
 from bot.sources.clock import local_zone
-
-SECTIONS = {
-    "related": "Related to this branch",
-    "decisions": "Decided about its files",
-    "tasks": "Open tasks",
-    "recent": "Decided last",
-}
 
 
 def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:
@@ -71,7 +60,7 @@ def _thread(one: Row) -> str:
 
 
 def _markdown(kept: list[tuple[str, Row]]) -> str:
-    body = "".join(f"\n## {SECTIONS[name]}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
+    body = "".join(f"\n## {WORK_TITLES[name]}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
     return f"# What is known of this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
@@ -92,7 +81,7 @@ def _ending(one: Row) -> dict[str, object]:
 
 
 def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
-    for name in SECTIONS:
+    for name in WORK_TITLES:
         if rows := [each for section, each in kept if section == name]:
             yield name, rows
 
@@ -102,7 +91,7 @@ MOST = 10_000
 
 
 def run_context(given: argparse.Namespace) -> object:
-    """What was said in the scope that was asked for; "" for nothing."""
+    """Show the recent conversations of a scope; "" if there are none."""
     if given.branch:
         return run_what(given) if given.format == "json" else _branch(given)
     zone = given.timezone or local_zone()
@@ -118,7 +107,7 @@ def run_context(given: argparse.Namespace) -> object:
 
 def _branch(given: argparse.Namespace) -> str:
     with open_memory(memory_options(given)) as place:
-        found = find_what(worktree_of(place), place.local_cache, moment_asked_for(given))
+        found = find_what(WorkRequest(worktree_of(place), moment_asked_for(given)), place.local_cache)
         show_notes(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
     if not found.is_relevant and not place.missing:
@@ -152,7 +141,7 @@ def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
 
 
 def _sessions(folder: Path, since: datetime) -> list[Thread]:
-    """The sessions in the files of a folder that were written to since then; what cannot be read is told of."""
+    """The sessions in files of a folder changed since then; unreadable files are reported."""
     from bot.sources.session import thread_of
     from bot.sources.session_files import find_sessions
     from bot.sources.session_issues import issues_of_sessions

@@ -1,4 +1,4 @@
-"""precedent doctor: runs all checks, writes nothing, and says what is wrong and what mends it."""
+"""precedent doctor: runs all checks and reports problems and how to fix them. Writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.settings.schema import Settings
 
 
 def judge(seen: Gathered) -> list[CheckResult]:
-    """What all checks find."""
+    """The findings of all checks."""
     if seen.place.store:
         return [*_setup(seen), *_memory(seen)]
     return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen)]
@@ -81,7 +81,7 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
 
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:
-    """Check everything that can be checked from here; the exit code says how bad it is."""
+    """Check everything; the exit code tells the severity."""
     findings = examine(given, os.environ, datetime.now(UTC))
     code = exit_code(findings)
     if given.json:
@@ -90,13 +90,13 @@ def run_doctor(given: argparse.Namespace) -> CommandResult:
 
 
 def examine(given: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[CheckResult]:
-    """All findings. UserError where the arguments name nothing that can be looked at."""
+    """All findings. UserError if the arguments name nothing to check."""
     wanted, refused = wanted_of(given, environ)
     return [*refused, *judge(gather(wanted, now))]
 
 
 def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[DoctorOptions, list[CheckResult]]:
-    """What to look at, and what is said of a token that goes nowhere."""
+    """What to check, and a finding if the token is not sent."""
     if given.store:
         is_checkout = (Path(given.store) / ".git").exists()
         return DoctorOptions(RepositoryLinks(store=str(given.store), is_checkout=is_checkout), config=given.config), []
@@ -141,14 +141,14 @@ _WIDTH = 13
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What the terminal shows: ``signs`` beyond ASCII, and colours."""
+    """The abilities of a terminal: ``signs`` beyond ASCII, and colours."""
 
     signs: bool = True
     colours: bool = False
 
 
 def terminal() -> Terminal:
-    """Where stdout leads. No colours where NO_COLOR is set (https://no-color.org), or nobody watches."""
+    """The terminal of stdout. No colours if NO_COLOR is set (https://no-color.org), or in a pipe."""
     try:
         "".join(SIGNS.values()).encode(sys.stdout.encoding or "ascii")
         signs = True
@@ -159,7 +159,7 @@ def terminal() -> Terminal:
 
 
 def tell(findings: Iterable[CheckResult], screen: Terminal, *, verbose: bool = False) -> str:
-    """The findings, and in the last line how many problems there are. ``verbose``: what is fine in full too."""
+    """The findings, with the number of problems last. ``verbose``: include all that is fine."""
     every = list(findings)
     shown = every if verbose else list(_telling(every))
     lines = [line for finding in shown for line in _lines(finding, screen, verbose=verbose)]

@@ -60,7 +60,7 @@ def run_import(given: argparse.Namespace) -> object:
 
 
 def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
-    """From how many threads the store has learned; it learns now where it is time and nobody says not to."""
+    """Learn if it is due and wanted; from how many threads the store has learned."""
     if given.learn and is_due(memory, calm=True):
         taught(memory, given.repo or memory.state.repo, EVENT_SECONDS)
     return memory.state.manifest.learned_from

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import place_of
+from bot.cli.options import is_action
 from bot.cli.output import show
 from bot.comment.clean_text import clean, one_line
 from bot.errors import UserError, WorldError
@@ -27,14 +28,6 @@ _UNKNOWN = "OWNER/"
 
 _MOST_FILES = 200
 _USUAL = ("main", "master")
-_ACTION = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
-    r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
-    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
-    re.ASCII,
-)
-"""A repository at a commit, tag or branch, or an image; only characters that mean nothing to YAML."""
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _STATES = {
@@ -47,8 +40,8 @@ _DONE = {"new": "wrote {}", "replaced": "replaced {}", "kept": "{} stays as it i
 
 @dataclass(frozen=True, slots=True)
 class CheckoutInfo:
-    """A checkout that begins at ``top``. ``server`` and ``repository`` are "" where ``remote``, the one that counts,
-    tells neither; it is "" where there is none. ``main`` is the default branch."""
+    """A checkout with the top folder ``top``. ``remote`` is "" if there is none; ``server`` and ``repository`` are ""
+    if it does not tell them. ``main`` is the default branch."""
 
     top: Path
     server: str = ""
@@ -64,7 +57,7 @@ def shipped_action() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChoice:
-    """What a workflow is made of. The defaults make the one of the README.
+    """The parts of a workflow. The defaults give the one of the README.
 
     ``mode`` is summary or comment; ``main`` is the default branch; ``hosted``: GitHub's own runners are there.
     """
@@ -83,47 +76,6 @@ class PlannedFile:
     path: str
     state: str
     content: str
-
-
-def add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "init",
-        help="show the workflow and the settings that set a repository up, or write them into its checkout",
-        description="Shows what would be written into the checkout. "
-        "Only --write writes, and never over a file that differs. Nothing is fetched, committed or pushed.",
-    )
-    command.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        default=Path(),
-        metavar="FOLDER",
-        help="a folder of the checkout (default: here)",
-    )
-    command.add_argument("--write", action="store_true", help="write the files that are shown without it")
-    command.add_argument(
-        "--action", type=_action, metavar="NAME@REF",
-        help="what the step uses: OWNER/precedent@COMMIT, a tag in its place, or docker:// and an image",
-    )  # fmt: skip
-    command.add_argument(
-        "--mode", choices=("summary", "comment"), help="tell in job summaries only, or comment (default: summary)"
-    )
-    command.add_argument("--branch", metavar="NAME", help="the branch of the memory (default: precedent)")
-    command.add_argument(
-        "--force", action="store_true", help="replace a workflow that differs, or add one beside another"
-    )
-    command.add_argument("--json", action="store_true", help="print the files and what comes next as JSON")
-
-
-def is_action(text: str) -> bool:
-    """Whether a step can use this."""
-    return _ACTION.fullmatch(text) is not None
-
-
-def _action(text: str) -> str:
-    if not is_action(text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
-    return text
 
 
 def run_init(given: argparse.Namespace) -> object:
@@ -206,7 +158,7 @@ def _steps(top: Path) -> list[Step]:
 
 
 def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[Step]) -> WorkflowChoice:
-    """What was asked for; else what the workflow that is there has, so that a second run asks for the same."""
+    """The given options, else those of the existing workflow, so that a second run gives the same."""
     host = urlsplit(place.server).hostname or ""
     choice = WorkflowChoice(main=place.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
     if len(steps) == 1:
@@ -224,7 +176,7 @@ def _workflow_file(top: Path, choice: WorkflowChoice, *, force: bool) -> Planned
 
 
 def _config(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
-    """The settings' file, which stays as it is where there is one, and the settings that it makes."""
+    """The settings file, which is never replaced, and its settings."""
     wanted = with_inputs(Settings(), {"branch": branch or ""})
     text, before = settings_text(wanted.branch), read_beside(top, CONFIG_PATH, MAX_BYTES + 1)
     if before is None:
@@ -239,7 +191,7 @@ def _config(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
 
 
 def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], steps: list[Step]) -> str:
-    """Why nothing can be written, "" else. ``steps`` are those of which there should be no second."""
+    """Why nothing can be written, or "". ``steps`` are existing steps that must not be doubled."""
     others = [step.path for step in steps if step.path != WORKFLOW and not is_dry(step)]
     if used.branch == place.main:
         return f"{place.main} is the default branch, and memory needs one of its own: name another with --branch"
@@ -265,7 +217,7 @@ def workflow_text(choice: WorkflowChoice | None = None) -> str:
 
 
 def settings_text(branch: str = Settings().branch) -> str:
-    """The settings' file: nothing but the defaults, and the branch of the memory where it has another name."""
+    """The settings file: the defaults, and the branch of the memory if it has another name."""
     text = _shipped("settings.yml")
     if branch == Settings().branch:
         return text
@@ -273,14 +225,14 @@ def settings_text(branch: str = Settings().branch) -> str:
 
 
 def _pattern(branch: str) -> str:
-    """The name as a pattern that means it alone, in YAML.
+    """The name as a YAML pattern that matches only it.
 
     https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#filter-pattern-cheat-sheet
     """
     if _PLAIN.fullmatch(branch) and branch.lower() not in _WORDS:
         return branch
     if not branch.isprintable():
-        raise UserError("the name of the default branch holds characters that nobody sees: rename that branch first")
+        raise UserError("the name of the default branch holds invisible characters: rename that branch first")
     return json.dumps(re.sub(r"([]*?+!\[\\])", r"\\\1", branch), ensure_ascii=False)
 
 

@@ -4,49 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from bot.cli.commands.serve import Subparsers, add_server_flags, server_flags, server_libraries
+from bot.cli.commands.serve import server_flags, server_libraries
+from bot.cli.output import table
 from bot.errors import UserError
-from bot.server.model import Delivery, RepositoryKey, State
+from bot.server.model import Delivery, RepositoryKey
 from bot.server.options import ServerOptions, read_options
 
 if TYPE_CHECKING:
     from bot.server.inbox import Inbox
 
 MOST = 1000
-DROPPED = "dropped by hand"
-
-
-def add_jobs(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("jobs", help="the deliveries of a server: list them, try dead ones again, drop some")
-    command.add_argument("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
-    command.add_argument("numbers", nargs="*", type=_positive, metavar="NUMBER", help="of deliveries, as listed")
-    command.add_argument("--all-dead", action="store_true", help="retry, drop: all dead ones in place of numbers")
-    command.add_argument("--state", choices=get_args(State), help="list: those in this state")
-    command.add_argument("--lane", type=_lane, metavar="ID-ID", help="list: of this repository, as listed")
-    command.add_argument("--before", type=_positive, default=0, metavar="NUMBER", help="list: older than this one")
-    command.add_argument("--limit", type=_positive, default=50, metavar="N", help=f"list: at most {MOST} (default 50)")
-    command.add_argument("--why", default=DROPPED, metavar="TEXT", help="drop: the reason that is kept")
-    add_server_flags(command, ("data", "database_url"))
-    command.add_argument("--json", action="store_true", help="print as JSON")
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
-    return int(text)
-
-
-def _lane(text: str) -> RepositoryKey:
-    try:
-        return RepositoryKey.of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not like 17-42") from error
+COLUMNS = "number\tstate\treceived\tlane\tabout\tevent\treason"
 
 
 def run_jobs(given: argparse.Namespace) -> object:
@@ -93,10 +66,18 @@ def _all_dead(inbox: Inbox) -> list[Delivery]:
 
 def _listed(inbox: Inbox, given: argparse.Namespace) -> object:
     limit = min(given.limit, MOST)
-    found = inbox.deliveries(state=given.state, lane=given.lane, before=given.before, limit=limit)
+    lane = _lane(given.lane) if given.lane else None
+    found = inbox.deliveries(state=given.state, lane=lane, before=given.before, limit=limit)
     if given.json:
         return [_as_data(each) for each in found]
-    return "".join("\t".join(_cells(each)) + "\n" for each in found)
+    return table(COLUMNS, ("\t".join(_cells(each)) for each in found), header=given.header)
+
+
+def _lane(text: str) -> RepositoryKey:
+    try:
+        return RepositoryKey.of(text)
+    except ValueError as error:
+        raise UserError(f"--lane: {text[:40]!r} is not like 17-42") from error
 
 
 def _cells(each: Delivery) -> tuple[str, ...]:

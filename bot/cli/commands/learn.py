@@ -37,7 +37,7 @@ def run_learn(given: argparse.Namespace) -> object:
 
 
 def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
-    """Have the memory learn, and keep it. ``seconds`` bound what is learned beside the word vectors."""
+    """Let the memory learn and save the result. ``seconds`` limits all but the training of word vectors."""
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     with progress("Learning", STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)

@@ -12,36 +12,11 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from bot.cli.arguments import Subparsers, login, repository
 from bot.cli.output import warn
 from bot.errors import UserError
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
-
-
-def add_mcp(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "mcp",
-        help="the memory as read-only tools for coding agents (MCP, over stdin and stdout)",
-        description="A server of the Model Context Protocol: an agent starts it, and asks it over stdin and stdout. "
-        "docs/mcp.md shows how agents are told of it. It ends when stdin does.",
-    )
-    command.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store")
-    command.add_argument(
-        "--repo", type=repository, metavar="OWNER/NAME", help="the repository (default: that of the checkout here)"
-    )
-    command.add_argument(
-        "--memory-branch", metavar="NAME", help="the branch of the memory (default: as in the settings)"
-    )
-    command.add_argument("--offline", action="store_true", help="fetch nothing: the memory as it was last fetched")
-    command.add_argument(
-        "--me",
-        type=login,
-        action="append",
-        metavar="LOGIN",
-        help="an account of the agent's own; again for more (default: that of the bot)",
-    )
 
 
 def run_mcp(given: argparse.Namespace) -> NoReturn:
@@ -50,18 +25,17 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     with _libraries():
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
-    from bot.mcp.tools import ToolContext, answer
+    from bot.mcp.context import ToolContext
 
     where = MemoryOptions(
         Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn
     )
-    tools = ToolContext(where, tuple(given.me or ()))
-    serve(lambda tool, arguments: answer(tools, tool, arguments), wire)
+    serve(ToolContext(where, tuple(given.me or ())), wire)
     _end(0)
 
 
 def claimed_stdout() -> BinaryIO:
-    """What was stdout, for the protocol alone: whatever else is printed goes to stderr, by children too."""
+    """Take stdout for the protocol; everything else that is printed, by children too, goes to stderr."""
     sys.stdout.flush()
     wire = os.dup(1)
     os.dup2(2, 1)
@@ -72,7 +46,7 @@ def claimed_stdout() -> BinaryIO:
 
 
 class _ProtocolStream(FileIO):
-    """What the protocol is written on. Where nobody reads it any more, there is nothing left to do."""
+    """The protocol's output. Ends the process once nobody reads it."""
 
     def write(self, data: Any) -> int:
         try:

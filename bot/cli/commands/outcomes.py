@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from bot.cli.commands.answer import outcome_json
-from bot.cli.output import progress, show
+from bot.cli.output import progress, show, table
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.domain.thread_json import clean
 from bot.errors import UserError
@@ -18,6 +18,8 @@ from bot.memory.memory import Memory
 from bot.questions.requests import MAX_NAME, keys_of
 from bot.reading.endings.outcome import outcome
 from bot.recall.answer import known_endings
+
+COLUMNS = "id\tending\tconfidence\tpoints at\tstated in\twords"
 
 
 def run_outcomes(given: argparse.Namespace) -> object:
@@ -34,7 +36,7 @@ def run_outcomes(given: argparse.Namespace) -> object:
             read = {thread.id: _read(thread, repo, tick) for thread in threads}
         endings = known_endings(read, memory)
     found = [(thread, endings[thread.id]) for thread in threads]
-    result: object = "".join(_lines(found))
+    result: object = table(COLUMNS, _lines(found), header=given.header)
     if given.json:
         result = [{"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)} for thread, ending in found]
     if not faults:
@@ -89,4 +91,4 @@ def _lines(found: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:
         place = "-" if ending.comment is None else f"comment {ending.comment}"
         kind = "-" if ending.kind is OutcomeKind.UNKNOWN else ending.kind.value
         words = " ".join(ending.quote.split()) or ", ".join(ending.evidence) or "-"
-        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{pointed}\t{place}\t{words}\n"
+        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{pointed}\t{place}\t{words}"

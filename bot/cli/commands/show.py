@@ -75,7 +75,7 @@ def _lines(
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
     yield ""
     said = conversation(thread, MOST if given.full else given.chars)
-    # who wrote a message and when stands on a line that nobody else can write: what they wrote is indented
+    # the line with author and time cannot be forged: messages are indented
     heads = [f"{_by(one['author'], one['role'])}, {one['at'][:10]}:\n" for one in said.messages]
     yield "\n".join(head + indented(one["text"]) for head, one in zip(heads, said.messages, strict=True)).rstrip()
     if said.omitted:

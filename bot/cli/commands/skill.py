@@ -21,21 +21,8 @@ MAX_BYTES = 65_536
 _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f]{64}) -->\n\Z")
 
 
-def add_skill(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
-    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
-    actions.add_parser("show", help="print the page that teaches them")
-    install = actions.add_parser("install", help=f"write it to {PLACE}")
-    install.add_argument(
-        "--print", action="store_true", help="print the page instead, for an agent that looks elsewhere"
-    )
-    install.add_argument("--dry-run", action="store_true", help="write nothing, say what would be written")
-    install.add_argument("--force", action="store_true", help="replace a page that was changed by hand")
-    install.add_argument("--json", action="store_true", help="print what became of the file as JSON")
-
-
 def run_skill(given: argparse.Namespace) -> object:
-    """Print the page, or write it to its place; UserError where it was changed there by hand."""
+    """Print the page, or write it to its place; UserError if it was edited there."""
     text = _page()
     if given.action == "show" or given.print:
         return text.decode("utf-8")
@@ -63,7 +50,7 @@ def _page() -> bytes:
 
 
 def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:
-    """Write the page, and say what became of the file: written, updated, unchanged, left."""
+    """Write the page; tells what happened to the file: written, updated, unchanged, left."""
     sealed = text + f"\n<!-- written by precedent skill install, sha256 {sha256(text).hexdigest()} -->\n".encode()
     there = read_beside(top, PLACE, MAX_BYTES)
     if there in (sealed, text):
@@ -76,6 +63,6 @@ def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:
 
 
 def _is_ours(there: bytes) -> bool:
-    """Whether it is a page of an older version, as its last line tells, and nobody edited it."""
+    """Whether it is an unedited page of an older version, by the checksum in its last line."""
     seal = _SEAL.search(there)
     return seal is not None and sha256(there[: seal.start()]).hexdigest().encode() == seal[1]

@@ -96,7 +96,7 @@ def _settings(config: Path | None) -> Settings:
 
 
 def _page_file(given: argparse.Namespace) -> Path:
-    """Where the page goes; found out before anything is read."""
+    """The file of the page, checked before anything is read."""
     if given.history and given.last > given.history:
         raise UserError(f"--last {given.last} is more than is read: add --history {given.last} or more")
     name = f"precedent-{given.repository.repository.replace('/', '-')}.html"
@@ -110,7 +110,7 @@ def _page_file(given: argparse.Namespace) -> Path:
 
 
 def _site_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[RepositorySite, str]:
-    """The repository, and the variable that holds the token. UserError where they do not fit together."""
+    """The repository, and the variable that holds the token. UserError if their servers differ."""
     wanted: NamedRepository = given.repository
     server, api = (environ.get(name, "").strip() for name in ("GITHUB_SERVER_URL", "GITHUB_API_URL"))
     try:
@@ -136,11 +136,11 @@ def _login(variable: str, server: str) -> str:
 
 
 class _Stopped(ForgeError):
-    """Somebody pressed Ctrl-C while GitHub was asked."""
+    """The user pressed Ctrl-C during a request to GitHub."""
 
 
 class _Watched:
-    """A history that tells how many threads it has brought. Ctrl-C is a fault of it, so that all of them are kept."""
+    """A history with progress reports. Turns Ctrl-C into an error, so that everything read is kept."""
 
     def __init__(self, history: HistorySource, tick: Callable[[int], None]) -> None:
         self._history, self._tick = history, tick
@@ -156,7 +156,7 @@ class _Watched:
 
 
 def _read(site: RepositorySite, store: Path, settings: Settings, given: argparse.Namespace) -> Glimpse:
-    """Bring the store up to date. Raises ForgeError; what came before it is kept."""
+    """Bring the store up to date. Raises ForgeError; everything read before is kept."""
     found = _asking(site, settings)[0].glimpse(None)
     if not found.issues:
         raise UserError(f"{site.repository} has no issue yet: there is nothing to try it on")
@@ -210,7 +210,7 @@ def _announce(found: Glimpse) -> None:
         told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
     told += "; nothing is written there."
     if rate and rate.ends and points > rate.left:
-        told += f" They do not suffice: what is read is kept, and the same command goes on after {rate.ends:%H:%M} UTC."
+        told += f" That is not enough: what is read is kept; run the same command again after {rate.ends:%H:%M} UTC."
     print(told, file=sys.stderr)
 
 
@@ -238,7 +238,7 @@ def _told(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentEr
 def _replayed(
     site: RepositorySite, store: Path, settings: Settings, last: int, seen: Glimpse | None
 ) -> tuple[Backtest, datetime | None]:
-    """The newest issues as they would have been answered, with what this history teaches, and as of when it is."""
+    """Replay the newest issues with everything learned from the history; and the time of that history."""
     with closing(Memory(FolderStore(store, leaves_traces=False), repo=seen.name if seen else None)) as memory:
         if not memory.state.manifest.threads:
             raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
@@ -266,7 +266,7 @@ def _heeded(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
 
 
 def _write(page: Path, text: str) -> None:
-    """Write the page, for its owner's eyes alone: the repository may be private."""
+    """Write the page readable by its owner only: the repository may be private."""
     with on_disk(f"write {page}"):
         page.touch(mode=0o600)
         page.chmod(0o600)

@@ -8,16 +8,10 @@ import os
 import sys
 from collections.abc import Mapping
 
-from bot.cli.commands.serve import Subparsers, add_server_flags, server_flags, server_libraries
+from bot.cli.commands.serve import server_flags, server_libraries
 from bot.cli.output import CommandResult
 from bot.server.log import guarded
 from bot.server.options import WORKING, forget_secrets, read_options
-
-
-def add_worker(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
-    add_server_flags(command, ("data", "database_url", "jobs"))
-    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come by stdin")
 
 
 def run_worker(given: argparse.Namespace) -> CommandResult:

@@ -1,0 +1,473 @@
+"""The options of all commands. They load nothing that only a running command needs: help and completion are quick."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.cli.arguments import (
+    add_answer,
+    add_header,
+    add_json,
+    add_me,
+    add_memory,
+    add_memory_branch,
+    add_replay,
+    add_repo,
+    add_semantic,
+    add_server,
+    add_store,
+    address,
+    issue,
+    login,
+    named_repository,
+    number,
+    share,
+    since,
+)
+from bot.comment.clean_text import clean
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
+
+Options = Callable[[argparse.ArgumentParser], None]
+MAX_LIMIT = 1_000
+HISTORY = 3_000
+"""Issues that `try` reads by default: 120 of the 5,000 points of an hour."""
+
+MOST = 1_000_000
+SHELLS = ("bash", "zsh", "fish")
+STATES = ("waiting", "working", "done", "dead", "dropped")
+"""Of deliveries: `bot.server.model.State`, which takes long to load."""
+
+_ACTION = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
+    r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
+    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
+    re.ASCII,
+)
+"""A repository at a commit, tag or branch, or an image; only characters without a meaning in YAML."""
+
+
+class CommandSpec(NamedTuple):
+    """A command: the function that adds its options, which describes it too; its purpose, an example, a second name.
+
+    `bot.cli.commands` has a module of the function's name, with a function ``run_NAME``.
+    """
+
+    options: Options
+    purpose: str
+    example: str
+    alias: str = ""
+
+    @property
+    def help(self) -> str:
+        """What the command does, in a line."""
+        return (self.options.__doc__ or "").partition("\n")[0].removesuffix(".")
+
+
+ASK, SET_UP, CONNECT = "Ask the memory", "Set up a repository", "Connect agents and shells"
+STORE, MEASURE, SERVER = "Work with a store", "Measure", "Run a server"
+
+COMMANDS: dict[str, CommandSpec] = {}
+"""All commands by name, in the order in which they are listed."""
+
+
+def command(purpose: str, example: str, alias: str = "") -> Callable[[Options], Options]:
+    """Register a command; its name is the first word of the example."""
+
+    def register(options: Options) -> Options:
+        COMMANDS[example.split(maxsplit=1)[0]] = CommandSpec(options, purpose, example, alias)
+        return options
+
+    return register
+
+
+@command(ASK, "search login loop")
+def search(command: argparse.ArgumentParser) -> None:
+    """Find threads by words."""
+    add = command.add_argument
+    add("words", nargs="+", metavar="WORDS", help="the words to look for")
+    add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
+    add("--kind", choices=("issue", "pull", "page", "session"), help="only this kind (default: all but sessions)")
+    add("--label", action="append", default=[], help="only threads with this label; if repeated, with all of them")
+    add("--author", metavar="LOGIN", help="only threads that this account opened")
+    add(
+        "--since",
+        type=since,
+        metavar="WHEN",
+        help="only threads changed since 2026-05-03, or in the last 7d, 4w, 6m, 1y",
+    )
+    add("--limit", type=number(1, MAX_LIMIT), default=10, metavar="N", help="how many, 1 to 1000 (default 10)")
+    add("--expand", action="store_true", help="also the threads that the hits link to or are linked from")
+    add(
+        "--logs",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="with --kind session: transcripts in this file, folder or glob; may be repeated",
+    )
+    add_answer(command)
+    add_header(command)
+
+
+@command(ASK, "smart-search session timeout", alias="ss")
+def smart_search(command: argparse.ArgumentParser) -> None:
+    """Find threads by words and the work in this checkout, or by that work alone."""
+    add = command.add_argument
+    add("words", nargs="*", metavar="WORDS", help="the words to look for")
+    add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
+    add("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
+    add_answer(command)
+    add_header(command)
+
+
+@command(ASK, "what")
+def what(command: argparse.ArgumentParser) -> None:
+    """Show what matters for the branch and files here."""
+    add_answer(command)
+    add_header(command)
+
+
+@command(ASK, "related auth/*.py")
+def related(command: argparse.ArgumentParser) -> None:
+    """Find threads about files, and their decisions."""
+    command.add_argument("files", nargs="+", metavar="FILE", help="a file, as named from here or in a thread")
+    add_answer(command)
+    add_header(command)
+
+
+@command(ASK, "show 42")
+def show(command: argparse.ArgumentParser) -> None:
+    """Read one thread: ending, decisions, messages."""
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
+    )
+    length = command.add_mutually_exclusive_group()
+    length.add_argument(
+        "--chars",
+        type=number(1_000, 1_000_000),
+        default=12_000,
+        metavar="N",
+        help="at most N characters of the conversation (default 12,000)",
+    )
+    length.add_argument("--full", action="store_true", help="the whole conversation")
+    add_answer(command)
+
+
+@command(ASK, "context --issue 42")
+def context(command: argparse.ArgumentParser) -> None:
+    """Write what was said in the last days, for an agent's prompt."""
+    scope = command.add_mutually_exclusive_group(required=True)
+    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
+    scope.add_argument("--participant", type=login, metavar="LOGIN", help="in threads in which this account wrote")
+    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
+    scope.add_argument("--branch", action="store_true", help="threads related to the branch here, as precedent what")
+    add_memory(command)
+    add = command.add_argument
+    add("--format", choices=("xml", "markdown", "json"), default="xml", help="the output format (default xml)")
+    add("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    add("--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most N characters")
+    add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})")
+    add_me(command)
+    add("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
+    add("--as-of", type=_moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
+
+
+def _zone(text: str) -> tzinfo:
+    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do without it
+
+    zone = zone_named(text)
+    if zone is None:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
+    return zone
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
+
+
+@command(SET_UP, "init --write")
+def init(command: argparse.ArgumentParser) -> None:
+    """Write the workflow and the settings.
+
+    Shows the files that it would write into the checkout. With --write it writes them, but never over a file that
+    differs. It fetches, commits and pushes nothing.
+    """
+    add = command.add_argument
+    add(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="a folder of the checkout (default: here)",
+    )
+    add("--write", action="store_true", help="write the files")
+    add(
+        "--action",
+        type=_action,
+        metavar="NAME@REF",
+        help="the Action to use: OWNER/precedent@COMMIT, a tag instead of the commit, or docker:// and an image",
+    )
+    add("--mode", choices=("summary", "comment"), help="report in job summaries only, or comment (default: summary)")
+    add("--branch", metavar="NAME", help="the branch of the memory (default: precedent)")
+    add("--force", action="store_true", help="replace a workflow that differs, or add one next to another")
+    add_json(command, "the files and the next step")
+
+
+def is_action(text: str) -> bool:
+    """Whether a step can use this Action."""
+    return _ACTION.fullmatch(text) is not None
+
+
+def _action(text: str) -> str:
+    if not is_action(text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
+    return text
+
+
+@command(SET_UP, "doctor")
+def doctor(command: argparse.ArgumentParser) -> None:
+    """Find out what is wrong with a setup and how to fix it.
+
+    Checks everything and writes nothing. Reads a token from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the
+    environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something outside failed; 2
+    there is an error that you can fix.
+    """
+    add_repo(command, "the repository (default: that of the remote origin here)")
+    add = command.add_argument
+    add("--server", type=address, metavar="URL", help="its server, which may receive the token")
+    add("--api", type=address, metavar="URL", help="the address of that server's API")
+    add("--branch", metavar="NAME", help="the branch of the memory (default: that of the settings)")
+    add("--config", type=Path, metavar="FILE", help="settings to check before you push them")
+    add("--store", type=Path, metavar="DIR", help="check a store instead")
+    add("--offline", action="store_true", help="use git but no API")
+    add("--verbose", action="store_true", help="also show in full what is fine")
+    add_json(command, "the findings")
+
+
+@command(SET_UP, "try OWNER/NAME --open")
+def try_repository(command: argparse.ArgumentParser) -> None:
+    """Preview the comments on a repository's newest issues, as a local page.
+
+    Reads the issues of a repository and writes a local page that shows what Precedent would have said on the newest
+    ones, each against older ones only. It writes nothing to the repository: a token without any scope is enough for
+    a public one. Reads it from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.
+    """
+    add = command.add_argument
+    add("repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or its address")
+    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
+    read = f"how many of the most recently changed issues are read, or all (default {HISTORY:,})"
+    add("--history", type=_history_size, default=HISTORY, metavar="N", help=read)
+    add("--config", type=Path, metavar="FILE", help="settings to try (default: the program's)")
+    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
+    add("--open", action="store_true", help="open the page in the browser")
+    add("--server", type=address, metavar="URL", help="your own server, which receives the token")
+    again = command.add_mutually_exclusive_group()
+    again.add_argument("--fresh", action="store_true", help="forget everything read before")
+    again.add_argument("--offline", action="store_true", help="use what was read before and ask no server")
+    add_json(command, "figures and the path of the page")
+
+
+def _history_size(text: str) -> int:
+    """How many issues; 0 and ``all`` for all of them."""
+    return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)
+
+
+@command(SET_UP, "action")
+def action(command: argparse.ArgumentParser) -> None:
+    """Handle the event of a GitHub Actions runner."""
+
+
+@command(CONNECT, "mcp --offline")
+def mcp(command: argparse.ArgumentParser) -> None:
+    """Offer the memory to coding agents as read-only tools (MCP).
+
+    A server of the Model Context Protocol. An agent starts it and talks to it over stdin and stdout; docs/mcp.md
+    shows how to register it. It ends when stdin does.
+    """
+    command.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store")
+    add_repo(command, "the repository (default: that of the checkout here)")
+    add_memory_branch(command)
+    command.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as last fetched")
+    add_me(command)
+
+
+@command(CONNECT, "skill install")
+def skill(command: argparse.ArgumentParser) -> None:
+    """Teach coding agents to search the memory."""
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="show or install it")
+    actions.add_parser("show", help="print the page")
+    install = actions.add_parser("install", help="write it to .agents/skills/cross-reference/SKILL.md")
+    add = install.add_argument
+    add("--print", action="store_true", help="print the page instead, for an agent that looks elsewhere")
+    add("--dry-run", action="store_true", help="write nothing; say what would be written")
+    add("--force", action="store_true", help="replace a page that was edited by hand")
+    add_json(install, "what happened to the file")
+
+
+@command(CONNECT, "completion bash")
+def completion(command: argparse.ArgumentParser) -> None:
+    """Print a completion script for a shell.
+
+    For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". docs/agents.md has the other shells.
+    """
+    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+@command(STORE, "import history.jsonl --store DIR")
+def import_archive(command: argparse.ArgumentParser) -> None:
+    """Read thread archives (.jsonl, .jsonl.gz) into a store."""
+    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
+    add_store(command)
+    add_repo(command, "the repository that the threads come from")
+    add_semantic(command)
+    command.add_argument("--no-learn", dest="learn", action="store_false", help="do not learn from them at the end")
+    add_json(command, "counts")
+
+
+@command(STORE, "learn --store DIR")
+def learn(command: argparse.ArgumentParser) -> None:
+    """Learn from a store's history, as the Action does."""
+    add_store(command)
+    command.add_argument(
+        "--seconds",
+        type=number(1, 86_400),
+        default=60,
+        metavar="N",
+        help="time limit, not counting the training of words (default 60)",
+    )
+    add_repo(command)
+    add_semantic(command)
+    add_json(command, "the figures")
+
+
+@command(STORE, "answer 42 --store DIR")
+def answer(command: argparse.ArgumentParser) -> None:
+    """Write the comment for a thread of a store."""
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the text that is the thread's id"
+    )
+    add_store(command)
+    command.add_argument(
+        "--as-of", choices=("created", "now"), default="now", help="created: see nothing newer than the thread"
+    )
+    add_repo(command)
+    add_semantic(command)
+    add_json(command, "the whole answer")
+
+
+@command(STORE, "outcomes --store DIR")
+def outcomes(command: argparse.ArgumentParser) -> None:
+    """Show how closed threads ended, with the evidence."""
+    add_store(command)
+    wanted = command.add_mutually_exclusive_group()
+    wanted.add_argument("--ids", metavar="ID,…", help="these threads, separated by commas (default: all closed)")
+    wanted.add_argument("--sample", type=number(1, MOST), metavar="N", help="N random closed threads")
+    command.add_argument("--seed", type=number(0, 999_999_999), default=1, metavar="S", help="random seed (default 1)")
+    add_repo(command, "tells links to it from others")
+    add_json(command, "the outcomes")
+    add_header(command)
+
+
+@command(STORE, "references < comment.md")
+def references(command: argparse.ArgumentParser) -> None:
+    """List the issues that a text on stdin refers to, as JSON."""
+    add_repo(command, "the repository that the text belongs to")
+    add = command.add_argument
+    add("--number", type=issue, metavar="N", help="the issue that the text belongs to; it is left out")
+    add("--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix")
+
+
+@command(MEASURE, "eval --threads history.jsonl --queries queries.jsonl")
+def evaluate(command: argparse.ArgumentParser) -> None:
+    """Measure how well an archive's known duplicates are found, each as of its creation."""
+    add = command.add_argument
+    add("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
+    add(
+        "--queries",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="one JSON object a line: id, relevant (a list of ids)",
+    )
+    add("--window-days", type=number(1, 100_000), metavar="N", help="candidates no older than N days")
+    add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
+    add(
+        "--ranking",
+        choices=("own", "shipped"),
+        default="own",
+        help="own: refitted on the way, as a repository does once it has 100 marked duplicates (default)",
+    )
+    add("--folds", type=number(2, 50), metavar="N", help="fit the weights to the other folds of the queries, by time")
+    add_semantic(command)
+    add("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
+    add_json(command, "the figures and all ranks")
+
+
+@command(MEASURE, "backtest --store DIR --html report.html")
+def backtest(command: argparse.ArgumentParser) -> None:
+    """Replay the newest issues of a store."""
+    add_replay(command)
+    command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
+
+
+@command(MEASURE, "calibrate --store DIR")
+def calibrate(command: argparse.ArgumentParser) -> None:
+    """Choose the confidence from which a store's hits are shown."""
+    add_replay(command)
+    wanted = command.add_mutually_exclusive_group()
+    wanted.add_argument(
+        "--share", type=share, default=0.125, metavar="X", help="the share of issues that get a hit (default 0.125)"
+    )
+    wanted.add_argument(
+        "--precision", type=share, metavar="X", help="the share of comments whose hit people linked later"
+    )
+
+
+@command(SERVER, "serve --check")
+def serve(command: argparse.ArgumentParser) -> None:
+    """Run as a GitHub App: receive webhooks and handle them.
+
+    Options are environment variables, PRECEDENT_APP_ID and so on; docs/self-hosting.md lists them. These flags take
+    precedence over their variables.
+    """
+    add_server(command, "data", "database_url", "host", "port", "workers", "jobs")
+    command.add_argument("--check", action="store_true", help="report everything that is missing, and end")
+
+
+@command(SERVER, "worker --jobs 8")
+def worker(command: argparse.ArgumentParser) -> None:
+    """Handle webhooks that a server elsewhere received, from a shared database."""
+    add_server(command, "data", "database_url", "jobs")
+    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
+
+
+@command(SERVER, "jobs list")
+def jobs(command: argparse.ArgumentParser) -> None:
+    """List a server's deliveries, retry dead ones, drop some."""
+    add = command.add_argument
+    add("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
+    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="of deliveries, as listed")
+    add("--all-dead", action="store_true", help="retry, drop: all dead deliveries instead of numbers")
+    add("--state", choices=STATES, help="list: deliveries in this state")
+    add("--lane", metavar="ID-ID", help="list: deliveries of this repository, as listed")
+    add("--before", type=_positive, default=0, metavar="NUMBER", help="list: deliveries before this one")
+    add("--limit", type=_positive, default=50, metavar="N", help="list: at most 1000 (default 50)")
+    add("--why", default="dropped by hand", metavar="TEXT", help="drop: the reason that is stored")
+    add_server(command, "data", "database_url")
+    add_json(command, "the answer")
+    add_header(command)
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
+    return int(text)
