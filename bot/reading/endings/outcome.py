@@ -279,16 +279,17 @@ class _Reader:
         scene = self._scene(ending)
         is_near = vouched or scene.near or ending.gap <= _WEEK
         said = {index: sentence for index, sentence in enumerate(ending.spoken) if not is_question(sentence)}
-        denied, undone = dict[int, Judgement](), -1
+        denied = dict[int, Judgement]()
+        undone: int | None = None
         for rule in self.book.endings:
             for index, sentence in said.items():
-                if rule.kind is OutcomeKind.FIXED and index < undone:
-                    continue
+                if rule.kind is OutcomeKind.FIXED and undone is not None and index < undone:
+                    continue  # whatever it says is taken back
                 verdict = judge(rule, sentence, scene)
                 if verdict is None or not (verdict.explicit or is_near):
                     continue
                 if verdict.kind is OutcomeKind.FIXED:
-                    undone = undone if denied else _last_undone(said)
+                    undone = _last_undone(said) if undone is None else undone
                     if index in denied or index < undone or _excused(verdict, said.get(index + 1, "")):
                         verdict = NO_FIX
                 sure = replace(verdict, sentence=index, confidence=_confidence(verdict, ending))
