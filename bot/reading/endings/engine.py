@@ -22,7 +22,7 @@ _IS_COMMIT = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a piece of evidence says of an ending, with a confidence in 0..1.
+    """The ending that a piece of evidence speaks for, with a confidence in 0..1.
 
     ``sentence`` is the index of the sentence that says so, None for events. ``explicit`` words name another thread or a
     commit, and are believed however long before the closing they were said. ``claimed`` is a fix that has to be proven
@@ -157,7 +157,7 @@ def is_question(sentence: str) -> bool:
 
 
 def judge(rule: Rule, sentence: str, scene: SentenceContext) -> Judgement | None:
-    """What a sentence says by one rule of endings; `NO_FIX` when it takes back the fix that it seems to name."""
+    """The judgement of a sentence by one rule: `NO_FIX` if it takes back the fix that it seems to name."""
     denied = None
     for match in matches(rule, sentence, scene):
         named = _judgement(rule, match)

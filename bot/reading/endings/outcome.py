@@ -106,7 +106,7 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
     )
 
 
-# What the events say
+# Events
 
 
 def _recorded(thread: Thread, closing: Closing) -> Judgement | None:
@@ -151,7 +151,7 @@ def _is_before(event: TimelineEvent, closing: Closing) -> bool:
     return event.name == "cross-referenced" and closing.at - _PULL_BEFORE <= event.at <= closing.at
 
 
-# What people say
+# Comments
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class _Reader:
         return ending.message.author != self.thread.author and sum(map(len, ending.said)) >= _SHORTEST_ANSWER
 
     def _stated(self, ending: _Ending, *, vouched: bool = False) -> Judgement | None:
-        """What the comment states: of the kinds that it names the surest, in the sentence that first names it.
+        """The surest kind of ending that the comment names, in the sentence that first names it.
 
         A fix that is taken back in its sentence, or in a later one, is none, whatever other words name it.
         """
@@ -338,7 +338,7 @@ def _excused(fixed: Judgement, after: str) -> bool:
 
 
 def _claim(fixed: Judgement) -> Judgement:
-    """What a stranger's word for a fix is worth: it is quoted, and what it names may be looked up."""
+    """A stranger's claim of a fix: it is quoted, and the change that it names may be looked up."""
     evidence = ("said to be fixed by a stranger to the project",)
     return Judgement(OutcomeKind.UNKNOWN, evidence, _CLAIM, claimed=fixed.fix, sentence=fixed.sentence)
 
@@ -357,11 +357,11 @@ def _liked(message: Message) -> float:
     return 0.05 if liked > 2 * disliked else -0.1 if disliked > liked else 0.0
 
 
-# Both together
+# Events and comments together
 
 
 def _believed(known: Judgement | None, ending: _Ending | None) -> Judgement | None:
-    """What the events say. Events that only make a fix probable count only when no words say how it ended."""
+    """The judgement by events, unless they only make a fix probable and the closing words say how it ended."""
     if known is None or known.confidence >= _SURE or not (known.kind is OutcomeKind.FIXED or known.claimed):
         return known
     return None if ending and ending.gap <= _AT_ONCE and not ending.only_agrees else known
