@@ -38,7 +38,7 @@ _ANYTHING = _Part(None)
 
 
 def stems(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Lower-case texts, one of which is in whatever one of the patterns matches; ("",) where nothing can be told."""
+    """Lower-case texts, one of which every match of the patterns contains; ("",) if there are none such."""
     found: set[str] = set()
     for pattern in patterns:
         needed = _alternatives(pattern, 0)[0].needed
@@ -49,7 +49,7 @@ def stems(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
-    """The part of a pattern up to the end of its group, and where that is."""
+    """The part from ``at`` to the end of its group, and where that is."""
     parts = []
     while True:
         part, at = _sequence(pattern, at)
@@ -60,13 +60,13 @@ def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
 
 
 def _union(parts: list[_Part]) -> _Part:
-    exact: _Strings | None = frozenset().union(*(part.exact or () for part in parts))
-    if exact is None or any(part.exact is None for part in parts) or len(exact) > _MOST:
-        exact = None
-    needed = (
-        None if any(not part.needed for part in parts) else frozenset().union(*(part.needed or () for part in parts))
-    )
-    return _Part(exact, needed)
+    exact = _any_of([part.exact for part in parts])
+    return _Part(exact if exact and len(exact) <= _MOST else None, _any_of([part.needed for part in parts]))
+
+
+def _any_of(alternatives: list[_Strings | None]) -> _Strings | None:
+    known = [strings for strings in alternatives if strings is not None]
+    return frozenset[str]().union(*known) if len(known) == len(alternatives) else None
 
 
 def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
