@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from bot.domain.changes import AnswerRecord, Request, wrong_pairs
 from bot.domain.thread import Thread, ThreadId, TimelineEvent
 from bot.evaluation.results import Relations
-from bot.reading.endings.engine import judge_sentence
+from bot.reading.endings.engine import original_named
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import statements
 from bot.reading.references import find_references, find_title_references
@@ -115,9 +115,9 @@ def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
     if "dup" not in text.lower():
         return
     for sentence in statements(text):
-        for verdict in judge_sentence(sentence, own)[:1]:
-            if verdict and verdict.duplicate_of is not None:
-                yield verdict.duplicate_of
+        original = original_named(sentence, own)
+        if original is not None:
+            yield original
 
 
 class LinkLabels:

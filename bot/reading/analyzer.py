@@ -1,4 +1,4 @@
-"""Turns text in any language into index terms, the same way when it is stored and when it is looked for."""
+"""Turns text in any language into index terms, in the same way for stored texts and for queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACCENTED = re.compile(
     r"([A-Za-z\u00c0-\u02af\u0370-\u03ff\u1e00-\u1fff])[\u0300-\u036f]+"
     r"|([\u0435\u0415])\u0308|([\u0430\u0435\u0438\u043e\u0443\u044b\u044d-\u044f])[\u0300\u0301]"
 )
-# Letters of the Latin script that no decomposition takes to pieces.
+# Latin letters that have no decomposition.
 _LETTERS = str.maketrans(
     dict(zip("øØđĐłŁħĦŧŦıðÐ", "oOdDlLhHtTidD", strict=True))
     | {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "TH"}
@@ -53,7 +53,7 @@ def without_accents(word: str) -> str:
 
 
 def folded(word: str) -> str:
-    """The form in which ``word`` agrees with itself in capitals and with the accents left out. Idempotent."""
+    """``word`` in lower case and without accents, for comparison. Idempotent."""
     return word.lower() if word.isascii() else without_accents(without_accents(word).casefold())
 
 
@@ -61,7 +61,7 @@ def is_english(words: Sequence[str], *, ascii_only: bool) -> bool:
     """Whether the Latin script among these words of a text is English, or too little to tell.
 
     Counts distinct words: those that another language uses in every sentence and those with a letter that English does
-    not have, against the stop words of English. A text in another language stays so beside an English log.
+    not have, against the stop words of English. A text in another language stays so next to an English log.
     """
     if ascii_only and _FOREIGN.isdisjoint(words):
         return True
@@ -71,7 +71,7 @@ def is_english(words: Sequence[str], *, ascii_only: bool) -> bool:
 
 
 def bigrams(run: str) -> Iterator[str]:
-    """The pairs of characters of a run in a script without spaces, without those of which every sentence is made.
+    """The pairs of characters of a run in a script without spaces, leaving out those that every sentence contains.
 
     A single character stands for itself, and so does a Korean syllable before a particle.
     """
@@ -84,10 +84,10 @@ def bigrams(run: str) -> Iterator[str]:
 
 
 def stretch(token: str, term: str, wanted: Container[str]) -> str:
-    """What to show a reader of ``token`` for its ``term``: all of it.
+    """The part of ``token`` to show for its ``term``: all of it, except in a script without spaces.
 
-    But of a run in a script without spaces, which may be a sentence, only the part around ``term`` whose pairs are all
-    in ``wanted``. Linear in the token.
+    There a token may be a sentence, and only the part around ``term`` whose pairs are all in ``wanted`` is shown.
+    Linear in the length of the token.
     """
     if token.isascii() or term not in wanted or not unspaced().match(token):
         return token
@@ -106,20 +106,20 @@ def _as_written(words: Iterable[str]) -> Iterator[str]:
 
 
 OTHER_STOP_WORDS = frozenset(map(folded, FUNCTION_WORDS))
-"""Words of the Latin script, folded, that say nothing where the text is not English; in English they may say a lot."""
+"""Words of the Latin script, folded, that carry no meaning outside English; in English they may."""
 
 ALL_STOP_WORDS = STOP_WORDS.union(map(folded, RUSSIAN_STOP_WORDS))
-"""Words, folded, that say nothing in any text."""
+"""Words, folded, that carry no meaning in any text."""
 
 _FOREIGN = frozenset(_as_written((FUNCTION_WORDS | OTHER_STOP_WORDS) - STOP_WORDS - ALSO_ENGLISH))
 _ENGLISH = frozenset(_as_written(STOP_WORDS)) - frozenset(_as_written(OTHER_STOP_WORDS))
 
 
 ANALYSER_VERSION = f"2+snowball{Stemmer.version()}"
-"""Changes whenever the same text may give other terms; an index that was built with another value must be rebuilt."""
+"""Changes whenever the same text may give other terms: an index built with another value must be rebuilt."""
 
 MAX_TERM = 40
-"""Longest term, in characters. What is longer is generated: mangled symbols, keys, encoded data."""
+"""Longest term, in characters. Longer ones are generated: mangled symbols, keys, encoded data."""
 
 _CACHE_TOKENS = 1 << 16
 _CACHE_TOKEN_LENGTH = 64
@@ -174,14 +174,14 @@ def terms(text: str) -> list[str]:
 
 
 def body_terms(text: str) -> list[str]:
-    """The terms of an opening text without the words that its issue template put there."""
+    """The terms of an opening text without those of its issue template."""
     from bot.reading.signals import strip_boilerplate  # a search by words has no use for it, and begins without it
 
     return terms(strip_boilerplate(text))
 
 
 def tokens(text: str) -> list[str]:
-    """The runs of ``text`` that terms are made of, as they are written (compatibility forms are unified)."""
+    """The runs of ``text`` that terms are made of, as written (compatibility forms are unified)."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     found = _ANY_TOKEN.findall(_normalise(text))
@@ -189,7 +189,7 @@ def tokens(text: str) -> list[str]:
 
 
 def token_terms(token: str) -> tuple[str, ...]:
-    """The terms of one element of ``tokens(text)``, that for the whole first; empty for stop words and noise."""
+    """The terms of one element of ``tokens(text)``, the whole first; empty for stop words and noise."""
     return _TERMS[token]
 
 
@@ -201,7 +201,7 @@ def _normalise(text: str) -> str:
 
 
 class _Terms(dict[str, tuple[str, ...]]):
-    """Remembers the terms of tokens. Emptied when full, which costs less than to track what was used last."""
+    """A cache of the terms of tokens. It is emptied when full, which costs less than tracking the last use."""
 
     def __init__(self, word: _Word) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ def _analyse_spaced(token: str, word: _Word) -> Iterator[str]:
 
 
 def _pieces(component: str) -> list[str]:
-    """The words inside an identifier; none when it falls into such small ones that it must be encoded data."""
+    """The words inside an identifier; none if they are so short that it must be encoded data."""
     if not component.isascii():
         return [piece for part in component.split("_") if len(part) <= _MAX_WORD for piece in _plain_pieces(part)]
     pieces = _PIECE.findall(component)
@@ -268,7 +268,7 @@ def _without_position(token: str) -> str:
 
 
 def _without_contraction(token: str) -> str:
-    """Cuts what English hangs behind an apostrophe, and what French and Italian put before one."""
+    """Cuts English endings after an apostrophe, and French and Italian articles before one."""
     head, apostrophe, tail = token.rpartition("'")
     if not apostrophe:
         return token
@@ -306,7 +306,7 @@ def _word(piece: str) -> Iterator[str]:
 
 
 def _other_word(piece: str) -> Iterator[str]:
-    """The stem, which the word has in every text, and where the script does not tell the language the word itself."""
+    """The stem, and also the word itself where the script does not tell the language."""
     word = folded(piece)
     if word not in OTHER_STOP_WORDS:
         for term in _word(word):

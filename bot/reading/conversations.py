@@ -1,4 +1,4 @@
-"""The conversations of a thread: messages that follow one another, none half an hour after the one before it."""
+"""Splits a thread into conversations: messages that follow one another within half an hour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.reading.endings.outcome import CLOSING_PULL, outcome
 Speaker = Literal["you", "human"]
 
 GAP = timedelta(minutes=30)
-"""A message that comes so long after the one before it, or longer, begins another conversation."""
+"""A message this long or longer after the one before it begins another conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages of one thread, oldest first, at least one. ``ending`` says how the thread ended, "" while it is open."""
+    """One or more messages of a thread, oldest first. ``ending`` tells how the thread ended, "" while it is open."""
 
     thread: ThreadId
     kind: Kind
@@ -48,9 +48,9 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ShownConversation:
-    """A conversation as it is to be shown. ``turns`` are those that are told in full, and the newest ones.
+    """A conversation to show. ``turns`` are the newest ones, which are shown in full.
 
-    ``relative`` is the day on which it ended, as seen from now. A summary tells no turn in full.
+    ``relative`` is the day on which it ended, relative to now. A summary shows no turn in full.
     """
 
     conversation: Conversation
@@ -60,13 +60,13 @@ class ShownConversation:
 
     @property
     def omitted(self) -> int:
-        """Messages that are left out of one that is told in full."""
+        """The number of messages that are left out; 0 for a summary."""
         return 0 if self.is_summary else len(self.conversation.turns) - len(self.turns)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
-    """What is shown of the conversations of a scope, newest first. ``omitted``: how many are not shown at all.
+    """Conversations to show, newest first. ``omitted`` is the number of those that are not shown at all.
 
     ``is_continuation``: the newest ended less than half an hour ago.
     """
@@ -77,20 +77,22 @@ class ConversationHistory:
 
 
 class Form(Protocol):
-    """How a history is written down: in pieces whose lengths add up to at least that of the whole."""
+    """A format for a history, in pieces whose lengths add up to at least that of the whole."""
 
     @property
     def between(self) -> str:
-        """What stands between two conversations, and between two messages."""
+        """The separator of conversations and of messages."""
         ...
 
     def frame(self, is_continuation: bool, omitted: int, /) -> tuple[str, str]:
-        """What stands before and after all conversations; ``omitted`` of them are not shown."""
+        """The text before and after all conversations, ``omitted`` of which are not shown."""
         ...
 
     def edges(self, shown: ShownConversation, omitted: int, /) -> tuple[str, str]:
-        """What stands before and after the messages of a conversation, ``omitted`` of which are not shown; of a
-        summary all there is. The messages that are shown make no difference to it."""
+        """The text before and after the messages of a conversation, ``omitted`` of which are not shown.
+
+        For a summary this is all. It does not depend on the messages that are shown.
+        """
         ...
 
     def message(self, conversation: Conversation, turn: Turn, /) -> str: ...
@@ -99,7 +101,7 @@ class Form(Protocol):
 def conversations(thread: Thread, me: Collection[str], since: datetime, now: datetime) -> tuple[Conversation, ...]:
     """The conversations of the thread that ended from ``since`` to ``now``, oldest first; nothing from after ``now``.
 
-    ``me`` holds the agent's own logins, case folded; of a session what a bot says is the agent's too. Pages are no
+    ``me`` holds the agent's own logins, case-folded; in a session, a bot's messages are the agent's too. Pages have no
     conversations.
     """
     if not thread.kind.traits.is_conversation or thread.created_at > now:
@@ -132,7 +134,7 @@ def _parted(turns: list[Turn]) -> list[list[Turn]]:
 
 
 def _ending(thread: Thread) -> str:
-    """How a closed thread ended, as far as its own texts and events can tell: a number may be that of an issue."""
+    """How a closed thread ended. A fix that is only a number may be an issue, so it does not count."""
     if not thread.is_closed:
         return ""
     ending = outcome(thread)

@@ -1,4 +1,4 @@
-"""A thread in brief, to find and to show it without its messages; and whether a change can be seen in that."""
+"""Makes the digest of a thread, which is enough to find and show it, and tells whether a change is visible there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.reading.word_lists import ALSO_ENGLISH, COMMON_WORDS
 MAX_SUMMARY = 500
 MAX_KEYWORDS = 20
 
-# A digest is to be 500 bytes to 2 KB: these lists are cut, first come first kept, and long lines with them.
+# A digest should take 500 bytes to 2 KB: these lists keep their first entries, and long lines are cut.
 _MAX_ERRORS = 4
 _MAX_ERROR = 120
 _MAX_FILES = 8
@@ -36,7 +36,7 @@ _COMMENT_WEIGHT = 0.5
 _CODE_WEIGHT = 1.5
 
 _LEAST_WORDS = 3
-"""Different words that are no stop words: a reply of fewer is no summary."""
+"""A reply with fewer different words, stop words not counted, is no summary."""
 
 _UNSPACED_WORD = 3
 """Characters of a script without spaces that count as a word."""
@@ -50,10 +50,10 @@ _ONLY_FOREIGN = OTHER_STOP_WORDS - frozenset(map(folded, ALSO_ENGLISH))
 
 
 def digest(thread: Thread, *, repo: str | None = None) -> Digest:
-    """``thread`` in brief, from its own texts alone: the same thread always gives the same digest.
+    """The digest of ``thread``, from its own texts alone: the same thread always gives the same digest.
 
     Lists are in order of appearance, the opening text first, and cut so that the JSON is 500 bytes to 2 KB. ``repo``
-    (``owner/name``) is where the thread stands: references written out in full to it are then its own.
+    (``owner/name``) is the repository of the thread: full references to it count as its own.
     """
     opening = strip_boilerplate(thread.body)
     texts = [thread.title, opening, *(comment.text for comment in thread.comments if not comment.is_bot)]
@@ -84,8 +84,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
 
 
 def _summary(thread: Thread, opening: str) -> str:
-    """What another person first replied in more than a few words, maintainers before anyone else; else how the thread
-    opens."""
+    """The first telling reply of another person, maintainers first; otherwise the first paragraph of the thread."""
     replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
     replies.sort(key=lambda reply: not reply.by_maintainer)
     told = (_own_words(reply.text)[:MAX_SUMMARY].strip() for reply in replies)
@@ -94,20 +93,20 @@ def _summary(thread: Thread, opening: str) -> str:
 
 
 def _own_words(text: str) -> str:
-    """A comment without the lines that it quotes, unless it is nothing else."""
+    """A comment without the lines that it quotes, unless it has no others."""
     own = _QUOTED_LINE.sub("", text).strip() if ">" in text else ""
     return own or text.strip()
 
 
 def _is_telling(text: str) -> bool:
-    """Whether it has words of its own enough to be understood: not "cc @octocat", "Fixed in #12" or "+1"."""
+    """Whether a reply has enough words to be understood alone: not "cc @octocat", "Fixed in #12" or "+1"."""
     said = tokens(_POINTER.sub(" ", without_addresses(text)))
     words = {folded(token) for token in said if not token[0].isdigit() and token_terms(token)}
     return sum(len(word) // _UNSPACED_WORD if unspaced().match(word) else 1 for word in words) >= _LEAST_WORDS
 
 
 def _keywords(texts: list[str]) -> tuple[str, ...]:
-    """The heaviest terms, each as it is written most often. Weights add up over the title, the opening and the rest."""
+    """The heaviest terms as most often written. Weights add up over the title, the opening text and the comments."""
     weights: dict[str, float] = {}
     written: dict[str, Counter[str]] = {}
     title, opening, *rest = map(without_addresses, texts)
@@ -133,12 +132,12 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
 
 
 def _words(token: str) -> Iterable[str]:
-    """A token as a reader takes it: of a script without spaces, where it may be a sentence, its pairs."""
+    """The words in a token: the pairs of characters in a script without spaces, where a token may be a sentence."""
     return (token,) if token.isascii() or not unspaced().match(token) else bigrams(token)
 
 
 def _surface(written: Counter[str]) -> str:
-    """A term for a reader: as written most often, without a position in a file, a sentence's capital taken back."""
+    """A term as most often written, without a position in a file and without the capital of a sentence."""
     word = max(written, key=written.__getitem__)
     if ":" in word:
         word = _POSITION.sub("", word)
@@ -154,7 +153,7 @@ def _is_keyword(word: str) -> bool:
 
 
 def _gather(found: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
-    """The first of all lists together, without repetitions; a list is made only when it is needed."""
+    """The first entries of all lists together, without repetitions. Reads no more lists than it needs."""
     kept: dict[str, None] = {}
     for item in chain.from_iterable(found):
         kept[item] = None
@@ -168,15 +167,17 @@ def _shortened(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
-    """Where the thread points, in order, each once with the strongest action that any message gives it."""
+    """The references of the thread in order, each once, with its strongest action."""
     number = thread.id if isinstance(thread.id, int) else None
     found = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
     return tuple(each_once(found)[:_MAX_REFERENCES])
 
 
 def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
-    """Whether a comment that shows ``old`` (None: nothing is known of it) may say something else of ``new``, or quotes
-    what does not stand there any more. That people go on talking is no such change until it decides something."""
+    """Whether a comment that shows ``old`` may show something else for ``new``, or quotes a text that is gone.
+
+    ``old`` is None when it is unknown. Further messages are no visible change until they decide something.
+    """
     if not isinstance(old, Thread) or not isinstance(new, Thread):
         return True
     return not _texts(old) <= _texts(new) or _facts(old, repo) != _facts(new, repo)

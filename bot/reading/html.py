@@ -1,4 +1,4 @@
-"""The page that a browser would build from a comment: its text, links and runs."""
+"""Reads the HTML of a comment as a browser would: its text, links and runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MAX_HEADING = 120
-"""Longer underlined headings are taken for prose: somebody wrote a paragraph and then ``---`` to draw a line."""
+"""Longer underlined headings count as prose: somebody wrote a paragraph and then ``---`` to draw a line."""
 
 ALERT = re.compile(r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\s*", re.IGNORECASE)
-"""The first line of a block quote that is no quote but a box (GitHub's alerts)."""
+"""The first line of a box (GitHub's alerts), which is written as a block quote."""
 
 _BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "center", "dd", "details", "div", "dl", "dt", "footer", "form"}
@@ -25,7 +25,7 @@ _CELL = " | "
 
 @dataclass(frozen=True, slots=True)
 class HtmlParts:
-    """What a page holds, by what it is; see ``bot.reading.markdown.MarkdownDocument`` for the meaning of each."""
+    """The parts of a page, as described in ``bot.reading.markdown.MarkdownDocument``."""
 
     prose: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class HtmlPage:
             self._node.append(text)
 
     def html(self, source: str) -> None:
-        """Raw HTML, whole or the beginning of something that later pieces go on with."""
+        """Takes raw HTML: a whole element, or the beginning of one that later pieces continue."""
         for kind, value, href in pieces(source):
             if kind == "text":
                 self.text(value)
@@ -150,14 +150,14 @@ class HtmlPage:
         self._is_heading, self._is_underlined = True, underlined
 
     def add_code(self, content: str) -> None:
-        """A whole code block."""
+        """Takes a whole code block."""
         self.end_block()
         content = content.strip("\n")
         if content:
             (self._quote if self._is_quoting else self._parts.code).append(content)
 
     def end_node(self) -> None:
-        """Ends the text node: what is inside an element and what is outside are never read together."""
+        """Ends the text node: text inside and outside an element is never read together."""
         if self._node:
             node = "".join(self._node)
             self._node = []
@@ -277,7 +277,7 @@ def pieces(source: str) -> Iterator[Piece]:
 
 
 def _markup(source: str, start: int) -> tuple[Piece, int]:
-    """What begins with the ``<`` at ``start``, and where it ends."""
+    """The piece that begins with the ``<`` at ``start``, and its end."""
     if source.startswith("<!--", start):
         return Piece("comment", ""), _after(source, "-->", start + 2)
     closing = source.startswith("</", start)

@@ -1,4 +1,4 @@
-"""Markdown as GitHub reads it: prose, code, quotes, links, sentences; without mail footers and pasted lines."""
+"""Reads Markdown as GitHub does: prose, code, quotes, links and sentences, without mail footers and pasted lines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from bot.reading import html
 from bot.reading.html import ALERT, HtmlPage, HtmlParts, TextRun
 
 MAX_SENTENCE = 2_000
-"""Characters of one sentence that are read: phrases are looked for in sentences, and no sentence is this long."""
+"""Characters of one sentence that are read. It bounds the search for phrases; no real sentence is this long."""
 
 MAX_CHARS = 65_536
-"""Texts are read up to here, the longest comment that GitHub promises to take; what is beyond is cut off."""
+"""Characters of a text that are read: the longest comment that GitHub promises to accept. The rest is cut off."""
 
 MAX_CELLS = MAX_CHARS // 2
-"""Cells of tables that are read of one text, as many as can be written in it. The parser fills rows up to the width of
-their table: without a limit, 64 KB of short rows under wide headings are millions of cells."""
+"""Table cells that are read in one text, as many as fit into it.
+
+The parser fills rows up to the width of their table: without a limit, 64 KB of short rows under wide headings are
+millions of cells.
+"""
 
 
 def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
@@ -42,7 +45,7 @@ def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
 
 
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
-"""Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
+"""Its time for nested brackets grows with ``maxNesting``; deeper nesting (a list in ten lists) is not read."""
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED = "<![CDATA[", 100, 20
@@ -55,7 +58,7 @@ _MARKUP = re.compile(
     r"|^ {0,3}(?:[-+=#>|:]|[0-9]{1,9}[.)])|^ {4}|^ *\t",
     re.MULTILINE,
 )
-"""Whatever could make the parser see more than paragraphs; text without it (half of all comments) skips the parser."""
+"""Anything that makes Markdown more than paragraphs. Text without it (half of all comments) skips the parser."""
 
 _END = re.compile(r"""(?<![.!?])[.!?]++["'”’»)\]*_`]*+(?=\s)|[。！？｡]++[」』”’）]*+""")
 _CLOSERS = "\"'”’»)]*_`」』）"
@@ -72,7 +75,7 @@ _MAY_END = frozenset({"etc", "al", "inc", "ltd", "corp"})
 
 @dataclass(frozen=True)
 class MarkdownDocument:
-    """One text, read. It is parsed when the first part is asked for, and only once."""
+    """A Markdown text. It is parsed once, when the first part is asked for."""
 
     source: str
 
@@ -105,12 +108,12 @@ class MarkdownDocument:
 
     @property
     def runs(self) -> tuple[TextRun, ...]:
-        """Text nodes and link targets in document order, quotes included: where references are looked for."""
+        """Text nodes and link targets in document order, quotes included; references are looked for here."""
         return tuple(self._parts.runs)
 
 
 class Line(NamedTuple):
-    """A heading where it stands: in the lines ``first`` to before ``after``, counted from 0."""
+    """A heading in the lines from ``first`` to before ``after``, counted from 0."""
 
     level: int
     text: str
@@ -121,8 +124,8 @@ class Line(NamedTuple):
 class Paragraph(NamedTuple):
     """A paragraph or heading outside quotes. ``first`` is the number of its first line, counted from 0.
 
-    ``typed`` are its lines as they stand in the source, list marks included; ``shown`` what a reader sees of those that
-    begin with plain text: not with code, emphasis or a tag.
+    ``typed`` are its lines in the source, list marks included; ``shown`` are the lines as a reader sees them, without
+    those that begin with code, emphasis or a tag.
     """
 
     first: int
@@ -132,7 +135,7 @@ class Paragraph(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read(text: str) -> MarkdownDocument:
-    """Any text as a document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
+    """The first MAX_CHARS characters as a document, NULs and lone surrogates as U+FFFD. Never raises."""
     return MarkdownDocument(readable(text))
 
 
@@ -142,7 +145,7 @@ def readable(text: str) -> str:
 
 
 def heading_lines(source: str) -> list[Line]:
-    """The headings of a `readable` text that stand outside quotes and lists, not those of HTML, in order.
+    """The headings of a `readable` text outside quotes, lists and HTML, in order.
 
     Their texts are as a browser shows them: without markup, and without images.
     """
@@ -187,7 +190,7 @@ def _plain_lines(children: list[Token]) -> Iterator[str]:
 
 
 def _opened(source: str) -> int:
-    """How many more quotes and pieces of code raw HTML opens than it closes."""
+    """The number of quotes and pieces of code that raw HTML opens, less those that it closes."""
     sides = {"open": 1, "close": -1}
     return sum(sides.get(kind, 0) for kind, name, _ in html.pieces(source) if name in _QUOTE_OR_CODE)
 
@@ -256,7 +259,7 @@ def _read_plain(source: str) -> HtmlParts:
 
 
 def _bounded(source: str) -> str:
-    """The text, without what the parser would look for the end of up to the end of the text, again and again."""
+    """The text without openings whose ends the parser would look for again and again, up to the end of the text."""
     if source.count(_CDATA) > _MAX_CDATA:
         source = source.replace(_CDATA, "&lt;![CDATA[")
     if source.count("[") - source.count("]") > _MAX_UNCLOSED:
@@ -327,7 +330,7 @@ _PASTED = re.compile(
 
 
 def without_pasted(text: str) -> str:
-    """The text without the lines that nobody wrote for this text; code is left to whoever reads Markdown."""
+    """The text without lines that were pasted or quoted. Code stays."""
     return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
 
 
@@ -339,7 +342,7 @@ _LINE = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
 def statements(text: str) -> tuple[str, ...]:
     """The sentences of the prose of ``text`` in order, white space collapsed.
 
-    Nothing of quotes, code blocks, headings, hidden comments and struck-out text.
+    Leaves out quotes, code blocks, headings, hidden comments and struck-out text.
     """
     if "~~" in text:
         text = _STRUCK.sub(" ", text)
@@ -348,19 +351,21 @@ def statements(text: str) -> tuple[str, ...]:
 
 
 def _unpadded(paragraph: str) -> str:
-    """The paragraph without empty lines, which breaks in it can make, and without white space around its lines."""
+    """The paragraph without empty lines and without white space around its lines."""
     return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
 
 
 LEFT_OUT = "[…] "
-"""Stands where something was cut."""
+"""Marks a cut."""
 
 _WORD = 40
 
 
 def tail(text: str, most: int, *, is_cut: bool = False) -> str:
-    """The last ``most`` characters at most, from the beginning of a word on, and `LEFT_OUT` before them where there was
-    more. ``is_cut``: more was there already that is not in ``text``."""
+    """At most the last ``most`` characters, from the beginning of a word, after `LEFT_OUT` if something was cut.
+
+    ``is_cut``: ``text`` itself is the end of a longer text.
+    """
     if len(text) <= most and not is_cut:
         return text
     begin = max(0, len(text) - max(0, most - len(LEFT_OUT)))

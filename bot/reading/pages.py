@@ -12,20 +12,20 @@ from bot.domain.thread import ThreadId
 from bot.reading.markdown import Line, heading_lines, read, readable, sentences
 
 DOCS, WIKI, RELEASES = SOURCES = ("docs", "wiki", "releases")
-"""Where pages come from; each is the first part of the ids of its pages."""
+"""The sources of pages; each is the first part of the ids of its pages."""
 
 LONGEST = 200
-"""Characters of an id that a record keeps."""
+"""Longest id of a page, in characters."""
 
 
 def page_key(source: str, name: str) -> str | None:
-    """The id of a page: a file's path, a wiki page's name or a release's tag. None where no id could hold the name."""
+    """The id of a page, from a file's path, a wiki page's name or a release's tag; None if the name fits into no id."""
     key = f"{source}:{name}"
     return key if name and len(key) <= LONGEST and name.isprintable() else None
 
 
 def source_of(key: ThreadId) -> str | None:
-    """Where the page of this id comes from, None when it is not the id of a page."""
+    """The source of the page with this id, None if it is not the id of a page."""
     source, colon, name = key.partition(":") if isinstance(key, str) else ("", "", "")
     return source if colon and name and source in SOURCES else None
 
@@ -49,7 +49,7 @@ MAX_EXCERPT = 280
 """Longest excerpt, in characters."""
 
 _CELL = " | "
-"""What stands between two cells of a table."""
+"""The separator of cells in a table."""
 
 _KEPT = frozenset({"Nd", "Nl", "Pc"})
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(?!---[ \t]*(?:\n|\Z)).*\n)*---[ \t]*(?:\n|\Z)")
@@ -60,8 +60,8 @@ _NAMED = re.compile(r"^title[ \t]*:[ \t]*([^\n]{1,300})$", re.MULTILINE)
 class MarkdownSection:
     """The Markdown between a heading and the next one, whatever their levels.
 
-    ``path`` holds the headings above it and its own, outermost first: empty for what stands before the first heading.
-    ``anchor`` is the fragment of its address, empty there too.
+    ``path`` holds the headings above it and its own, outermost first; ``anchor`` is the fragment of its address. Both
+    are empty for the text before the first heading.
     """
 
     path: tuple[str, ...]
@@ -70,9 +70,9 @@ class MarkdownSection:
 
 
 def sections(markdown: str) -> tuple[MarkdownSection, ...]:
-    """The sections of a page in order, those without a heading and a text left out; at most MAX_SECTIONS.
+    """The sections of a page in order, at most MAX_SECTIONS.
 
-    Headings in code, quotes, lists and HTML are none. YAML at the beginning of the page is not read.
+    Headings in code, quotes, lists and HTML do not count. YAML at the beginning of the page is skipped.
     """
     text = _without_front_matter(readable(markdown))
     lines, found = text.split("\n"), heading_lines(text)[:MAX_SECTIONS]
@@ -85,7 +85,7 @@ def sections(markdown: str) -> tuple[MarkdownSection, ...]:
 
 
 def page_title(markdown: str) -> str:
-    """What a page calls itself, in its first heading or in YAML before it; empty where it does neither."""
+    """The title of a page from its first heading or the YAML before it, empty if it has neither."""
     text = readable(markdown)
     front = _FRONT_MATTER.match(text)
     named = _NAMED.search(front[0]) if front else None
@@ -96,8 +96,10 @@ def page_title(markdown: str) -> str:
 
 
 def first_sentences(section: MarkdownSection, limit: int = MAX_EXCERPT) -> str:
-    """How the section begins: whole sentences of its prose up to ``limit`` characters, or one that is cut and ends
-    in ``…``; of a section without prose, its first line of code."""
+    """The first whole sentences of a section, at most ``limit`` characters; a longer sentence is cut and ends in ``…``.
+
+    A section without prose gives its first block of code on one line.
+    """
     document = read(section.text)
     paragraphs = [paragraph for paragraph in document.prose if _CELL not in paragraph] or list(document.prose)
     told = ""
@@ -124,7 +126,7 @@ def _is_kept(char: str) -> bool:
 
 
 def _anchors(headings: Iterable[Line]) -> list[str]:
-    """The anchors of these headings: each that was given before gets the next free number."""
+    """The anchors of these headings; repeated ones get the next free number."""
     times: dict[str, int] = {}
     made = []
     for heading in headings:

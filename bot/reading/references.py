@@ -1,4 +1,4 @@
-"""Which issues and pull requests a text points at, read as GitHub itself links them."""
+"""Finds the issues and pull requests that a text refers to, as GitHub itself links them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.reading.html import TextRun, split_urls
 from bot.reading.markdown import read
 
 MAX_NUMBER = 2**31 - 1
-"""GitHub's numbers are 32-bit; what is beyond is not a number of an issue."""
+"""GitHub's numbers are 32-bit: a larger one is not the number of an issue."""
 
 GITHUB = ("github.com",)
 
@@ -24,7 +24,7 @@ _END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
 _WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|&(?:num|sol);", re.IGNORECASE)
 _NO_KERNEL = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
-"""What does not follow a number: GitHub links the build of a kernel, as ``uname -a`` prints it, and nobody means it."""
+"""Must not follow a number: GitHub links the build number that ``uname -a`` prints, which refers to no issue."""
 
 _ACTION = re.compile(
     r"(?<![A-Za-z0-9_/-])(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicate>duplicate\s{1,8}of))"
@@ -46,9 +46,9 @@ def find_references(
 ) -> list[Reference]:
     """The references in a Markdown text in order of first mention, each once, with the strongest action it has.
 
-    ``repo`` (``owner/name``) and ``number`` say where the text stands: references to that repository get no owner, and
-    the issue itself is left out. ``autolinks`` are prefixes of other trackers as configured (``JIRA-``); ``hosts`` are
-    the names under which GitHub is reached. What is found is well formed, not known to exist.
+    ``repo`` (``owner/name``) and ``number`` tell where the text is from: references to that repository get no owner,
+    and the issue itself is left out. ``autolinks`` are configured prefixes of other trackers (``JIRA-``); ``hosts`` are
+    the host names of GitHub. The references are well formed, but need not exist.
     """
     if not _WORTH.search(text) and not any(prefix in text for prefix in autolinks):
         return []
@@ -58,12 +58,12 @@ def find_references(
 def find_title_references(
     title: str, *, repo: str | None = None, number: int | None = None, hosts: Sequence[str] = GITHUB
 ) -> list[Reference]:
-    """The references in a title, which is plain text: as ``find_references``, without Markdown."""
+    """The references in a title. Like ``find_references``, but for plain text."""
     return _collect(split_urls(title), repo, number, _grammar(tuple(hosts), ()))
 
 
 _Grammar = tuple[re.Pattern[str], re.Pattern[str]]
-"""What a text may hold, and what a link may lead to, for one set of hosts and prefixes."""
+"""Patterns of a reference in a text and of the target of a link, for one set of hosts and prefixes."""
 
 
 @lru_cache(maxsize=64)
@@ -91,7 +91,7 @@ def _collect(runs: Iterable[TextRun], repo: str | None, number: int | None, gram
 
 
 def each_once(references: Iterable[Reference]) -> list[Reference]:
-    """The references in order, each as it was first written, with the strongest action that it has anywhere."""
+    """The references in order, each as first written, with its strongest action."""
     found: dict[tuple[str, str | None, int], Reference] = {}
     for reference in references:
         slug = f"{reference.owner}/{reference.repo}".lower()
@@ -103,7 +103,7 @@ def each_once(references: Iterable[Reference]) -> list[Reference]:
 
 
 def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
-    """All references as they come. ``tail`` is what was read before in the same block: a keyword may end it."""
+    """All references in order. ``tail`` is the text before in the same block: it may end with a keyword."""
     token, address = grammar
     tail = ""
     for kind, value in runs:
@@ -122,7 +122,7 @@ def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
 
 
 def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
-    """``#N`` or ``owner/repo#N``; nothing for ``user#N``, which means that user's fork."""
+    """``#N`` or ``owner/repo#N``, but not ``user#N``, which means that user's fork."""
     end = token.start()
     before = text[max(0, end - _MAX_SLUG) : end]
     word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip(".")

@@ -1,4 +1,4 @@
-"""What a text asks of the bot: commands at the start of a line, and questions for what was decided or discussed."""
+"""Finds requests to the bot in a text: commands at the start of a line, and questions about earlier decisions."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from bot.reading.references import GITHUB, find_references
 
 NAMES = ("search", "context", "refresh", "wrong", "off", "on", "forget", "help")
 MAX_COMMANDS = 3
-"""Commands of one comment that are obeyed; further ones are left."""
+"""Commands that are obeyed in one comment; the rest is ignored."""
 
 MAX_ARGUMENT = 200
 MAX_ABOUT = 3
 MAX_SENTENCE = 500
 MAX_SENTENCES = 200
 MAX_GAP = 4
-"""Words that a ``*`` in a phrase stands for at most."""
+"""Most words that a ``*`` in a phrase stands for."""
 
 _PREFIX = "/precedent"
 _TYPED = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
 _LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 BREAK = "\u200b"
-"""What our comments have in numbers and names so that GitHub sees none: it comes along when a quotation is copied."""
+"""Our comments put it into numbers and names so that GitHub links none. It comes along when somebody copies them."""
 
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line that asks something of the bot; ``line`` is that line.
+    """A request to the bot, typed in ``line``.
 
-    ``name`` is one of NAMES, ``words`` what is to be searched for, ``about`` the issues that are named. What was not
-    understood is a ``help`` that is not ``clear``.
+    ``name`` is one of NAMES, ``words`` is the search, and ``about`` holds the issues that are named. A request that was
+    not understood is a ``help`` that is not ``clear``.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuestion:
-    """A question for what is remembered; ``asked`` is its sentence, ``decides`` that it is for a decision.
+    """A question about something earlier. ``asked`` is its sentence; ``decides``: it asks for a decision.
 
-    ``about`` holds the issues that the topic names. A question without ``about`` and ``topic`` is about the very thread
-    that it stands on ("didn't we discuss this before?").
+    ``about`` holds the issues that the topic names. A question without ``about`` and ``topic`` is about the thread that
+    it was asked in ("didn't we discuss this before?").
     """
 
     asked: str
@@ -62,8 +62,8 @@ class RecallQuestion:
 def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHUB) -> tuple[Command, ...]:
     """The commands of a comment in order, at most three, each kind of request once.
 
-    They count at the start of a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` say
-    how issues of this repository may be written out.
+    They count at the start of a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` tell
+    how issues of this repository may be written.
     """
     if _PREFIX not in text.lower():
         return ()
@@ -75,7 +75,7 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHU
 
 
 def without_commands(text: str) -> str:
-    """The text with what follows ``/precedent`` taken out of its command lines; every other line stays in its place."""
+    """The text without the words that follow ``/precedent`` in its command lines. No line moves."""
     if _PREFIX not in text.lower():
         return text
     rows = readable(text).split("\n")
@@ -92,7 +92,7 @@ def _command_lines(text: str) -> Iterator[str]:
 
 
 def _obeyed(part: Paragraph) -> list[str]:
-    """The command lines of a paragraph. What is typed otherwise and only looks like one (``\\/precedent``) is none."""
+    """The command lines of a paragraph, without lines that only look like one (typed as ``\\/precedent``)."""
     typed = [bool(_TYPED.match(line)) for line in part.typed]
     shown = [line.strip() for line in part.shown]
     follows_mark = not typed[0] and _PREFIX in part.typed[0].lower()
@@ -114,7 +114,7 @@ def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
 
 
 def _numbers(text: str, repo: str | None, hosts: Sequence[str]) -> tuple[int, ...]:
-    """The issues of this repository that an argument names; a bare number is one too."""
+    """The issues of this repository that an argument names, also by a bare number."""
     if bare := _BARE_NUMBER.match(text):
         return (int(bare[1]),)
     found = find_references(f"of {text}", repo=repo, hosts=hosts)  # not at the start, where # may be a heading
@@ -131,7 +131,7 @@ _LEAD = (
     r"|(?:do|does|can|could|would|will) (?:you|we|anyone|anybody|someone|somebody)|out of curiosity) )"
     r"{0,4}+"
 )
-"""Words before a question that change nothing about it."""
+"""Words before a question that do not change it."""
 
 _FILLER = re.compile(
     r"\A(?:(?:(?:any|all|every|some|the|earlier|previous|past) )?"
@@ -161,11 +161,11 @@ _ENDS = " .,;:!?…"
 def recall_question(
     text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = GITHUB
 ) -> RecallQuestion | None:
-    """The first question of a text that one of the phrases asks, None where there is none.
+    """The first question in a text that fits one of the phrases, None if there is none.
 
-    In a phrase ``{topic}`` is what is looked for, ``*`` up to four words, ``a/b`` either word. Case, punctuation and
-    contractions do not count ("didn't we" is "did we"). The phrase begins a sentence or a clause of it, outside quotes
-    and code; the topic goes on to the end of the sentence.
+    In a phrase ``{topic}`` stands for the topic, ``*`` for up to four words, ``a/b`` for either word. Case, punctuation
+    and contractions do not count ("didn't we" is "did we"). The phrase begins a sentence or a clause, outside quotes
+    and code; the topic reaches to the end of the sentence.
     """
     patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
     spans = [span for span in read(text).inline_code if " " in span]
@@ -180,8 +180,11 @@ def recall_question(
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """A sentence as plain words, each followed by a space. ``ends`` are where words end in ``text``, ``places`` where
-    the typed words that they come from begin and end; ``clauses`` where a clause may begin."""
+    """A sentence as plain words, each followed by a space.
+
+    ``ends`` holds the ends of the words in ``text``, ``places`` the spans of the typed words that they come from, and
+    ``clauses`` the places where a clause may begin.
+    """
 
     text: str
     ends: tuple[int, ...]
@@ -201,13 +204,13 @@ class _Words:
         return cls(text, tuple(ends), tuple(places), tuple(clauses))
 
     def typed(self, start: int, end: int) -> tuple[int, int]:
-        """Where in the sentence the words between two places of ``text`` stand."""
+        """The span in the sentence of the words between two places of ``text``."""
         inside = [place for stop, place in zip(self.ends, self.places, strict=True) if start < stop <= end]
         return inside[0][0], inside[-1][1]
 
 
 def _plain(token: str) -> list[str]:
-    """A typed word as it is compared: lower case, without marks around it and ``not``; an account's name is no word."""
+    """A typed word in lower case, without the marks around it and without ``not``; account names give no words."""
     if token.startswith(("@", *_QUOTES)) and not token.strip(_MARKS).startswith("#"):
         token = "" if token.startswith("@") else f"\0{token}"  # what is quoted begins no question
     word = token.strip(_MARKS).casefold().replace("’", "'")
@@ -217,7 +220,7 @@ def _plain(token: str) -> list[str]:
 
 
 def _asked(sentence: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
-    """The topic as typed, None where no phrase begins a clause."""
+    """The topic as typed, None if no phrase begins a clause."""
     words = _Words.of(sentence)
     for start in words.clauses:
         for pattern in patterns:

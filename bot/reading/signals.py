@@ -1,4 +1,4 @@
-"""What a text names exactly: errors, files, versions, identifiers, quoted words; and what a template put there."""
+"""Finds the exact names in a text (errors, files, versions, identifiers, quotations) and removes template text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _TROUBLE = re.compile(
 
 
 def quotations(text: str) -> tuple[str, ...]:
-    """What stands in quotation marks or as code on one line, in order, each once, at most MAX_KEYWORDS."""
+    """The texts in quotation marks or code spans on one line, in order, without repetitions, at most MAX_KEYWORDS."""
     found = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text))
     return tuple(dict.fromkeys(one for one in found if one))[:MAX_KEYWORDS]
 
 
 def keywords(text: str) -> tuple[str, ...]:
-    """What to look for in place of a whole text: quotations, error messages, words behind "error" or "crash", names of
-    files and identifiers; the strongest first, each at most LONGEST characters, at most MAX_KEYWORDS."""
+    """The parts of a text that are worth searching for, strongest first.
+
+    Quotations, error messages, words after "error" or "crash", names of files and identifiers: at most MAX_KEYWORDS,
+    each at most LONGEST characters.
+    """
     told = without_addresses(strip_boilerplate(text))
     behind = (match[1].strip() for match in _TROUBLE.finditer(told))
     found = dict.fromkeys((*find_errors(told), *quotations(told), *behind, *find_identifiers(told), *find_files(told)))
@@ -54,13 +57,13 @@ _ERROR_MARK = re.compile(
 _QUOTED_ERROR = re.compile(r"\b[Ee]rrors?\b[^\n\"`\u201c]{0,40}[\"`\u201c]([^\n\"`\u201d]{8,200})[\"`\u201d]")
 _ERROR_STEMS = ("error", "exception", "panicked", "fatal", "status", "warning", "interrupt", "uncaught", "segmentation")
 _ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit")
-# https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, those that people meet, and npm's own.
+# The usual ones of https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, and npm's own.
 _ERRNO = (
     "E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|EXIST|FAULT"
     "|HOSTUNREACH|INTEGRITY|INTR|INVAL|IO|ISDIR|LOOP|MFILE|NAMETOOLONG|NETUNREACH|NFILE|NOENT|NOEXEC|NOMEM|NOSPC"
     "|NOSYS|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|PERM|PIPE|PROTO|RESOLVE|ROFS|TIMEDOUT|XDEV)"
 )
-# The first character is tested before what stands in front of it: the scan then skips to the next capital.
+# The first character is tested before the one in front of it, so that the scan skips to the next capital.
 _ERROR_NAME = re.compile(
     rf"[A-Z](?<![\w.$-][A-Z])(?:(?<=E)(?:{_ERRNO[1:]}|\d{{3,5}})|(?!FC|SO|HA|VE|TF|ES|SA)[A-Z]{{0,4}}-?\d{{4,5}}"
     r"|[A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}(?! ?=)|\w{2,60}(?:Error|Exception))(?![\w/-])",
@@ -117,7 +120,7 @@ _LABEL_EDGES = "#*_: ?.!\t-"
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What a text names, each in order of appearance, without repetitions, at most 20."""
+    """The errors and files that a text names: each in order of appearance, without repetitions, at most 20."""
 
     errors: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -144,18 +147,18 @@ def find_files(text: str) -> tuple[str, ...]:
 def find_versions(text: str) -> tuple[str, ...]:
     """Versions without a leading ``v`` (``2.2.4``, ``1.0.0-rc.1``) and dated nightlies (``nightly 2014-11-02``).
 
-    A number of two parts counts only behind a ``v`` or a name (``Python 3.11``); sections and addresses do not.
+    A number of two parts counts only after a ``v`` or a name (``Python 3.11``); sections and addresses do not.
     """
     return _distinct(_versions(text))
 
 
 def find_identifiers(text: str) -> tuple[str, ...]:
-    """Tokens that only code writes: ``snake_case``, ``camelCase``, ``a::b``, ``X-Forwarded-Proto``, ``--flag``."""
+    """Words that occur only in code: ``snake_case``, ``camelCase``, ``a::b``, ``X-Forwarded-Proto``, ``--flag``."""
     return _distinct(run for run in _IDENTIFIER_RUN.findall(without_addresses(text)) if _is_identifier(run))
 
 
 def normalise_error(line: str) -> str:
-    """The form in which the same error of two people is equal: places, numbers, addresses and quoted names masked."""
+    """The error with places, numbers, addresses and quoted names masked, so that two reports of it are equal."""
     masked = _MASK_NAME.sub("<name>", line.strip().lower()[:MAX_ERROR])
     masked = _MASK_PATH.sub("<path>", masked)
     masked = _MASK_NUMBER.sub("<n>", masked)
@@ -168,9 +171,9 @@ def without_addresses(text: str) -> str:
 
 
 def strip_boilerplate(text: str) -> str:
-    """``text`` without what an issue template wrote: hidden comments, headings, checklists, standing instructions.
+    """``text`` without the parts of an issue template: hidden comments, headings, checklists, instructions.
 
-    What the reporter wrote stays, also behind a label on the same line; nothing inside a code fence is touched.
+    The reporter's own words stay, also those after a label on the same line. Code fences are left alone.
     """
     if "<!--" in text:
         text = _without_comments(text)
@@ -238,7 +241,7 @@ def _errors(text: str) -> Iterator[str]:
 
 
 def _line_around(text: str, at: int) -> tuple[int, int]:
-    """Where the line around ``at`` starts and ends; of a very long line, the part from just before ``at``."""
+    """The span of the line around ``at``; of a very long line, the part from just before ``at``."""
     start = text.rfind("\n", max(0, at - MAX_ERROR // 2), at) + 1 or max(0, at - MAX_ERROR // 2)
     end = text.find("\n", at, start + MAX_ERROR)
     return start, end if end >= 0 else min(len(text), start + MAX_ERROR)

@@ -1,4 +1,4 @@
-"""Versions in their order, and which one a reporter is on."""
+"""Reads and orders versions, and finds the one that a reporter uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.reading.signals import without_addresses
 Standing = Literal["older", "same or newer"]
 
 MAX_WRITTEN = 64
-"""Characters of the longest version that is read."""
+"""Longest version that is read, in characters."""
 
 _UNSTEADY = 0
 _STAGES = {
@@ -25,11 +25,11 @@ _STAGES = {
     **dict.fromkeys(("pre", "preview"), 4),
     **dict.fromkeys(("c", "rc", "cr"), 5),
 }
-"""Words for what comes before a release, from early to late. How unsteady builds stand to the others nobody knows."""
+"""Words for pre-releases, from early to late. The order of unsteady builds among them is unknown."""
 
 _STAGE = "|".join(sorted(_STAGES, key=len, reverse=True))
 PRE = rf"(?:[-._]?(?:{_STAGE})(?:[-._]?\d{{1,10}}){{0,3}})"
-"""A pattern for what may stand behind the numbers of a pre-release, once or twice."""
+"""Pattern of the suffix of a pre-release, which may occur twice."""
 
 _TAG = re.compile(
     r"(?P<name>(?:[a-z@][\w.@/+-]{0,40}?[-_/@ ]|[a-z]{1,20}(?=\d{1,4}\.))??)(?:v[. ]?)?"
@@ -45,12 +45,11 @@ _PLAIN_NAMES = frozenset({"", "v", "release", "releases", "rel", "version", "ver
 
 @dataclass(frozen=True, order=True, slots=True)
 class Version:
-    """A version in its order: 2.4 is equal to 2.4.0, a pre-release is older than its release, ``+build`` says nothing.
+    """An ordered version: 2.4 equals 2.4.0, a pre-release is older than its release, ``+build`` is ignored.
 
-    ``day`` is the ordinal of a dated nightly, 0 for all others. ``numbers`` are without the zeros at their end;
-    ``stage`` begins with 0 for what comes before a release, 1 for the release, 2 for what comes after it. ``name`` is
-    what a tag says before the version where that is more than ``v`` or ``release``, in small letters; ``written`` is
-    how many numbers there are.
+    ``day`` is the ordinal of a dated nightly, 0 for all others. ``numbers`` has no zeros at its end;
+    ``stage`` begins with 0 before a release, 1 for the release, 2 after it. ``name`` is the part of a tag before the
+    version, in lower case, unless it is only ``v`` or ``release``; ``written`` is the count of numbers.
     """
 
     day: int
@@ -61,19 +60,19 @@ class Version:
 
     @property
     def is_early(self) -> bool:
-        """Whether it comes before the release that it is named for."""
+        """Whether it is a pre-release."""
         return self.stage[0] == 0
 
     @property
     def line(self) -> tuple[int, ...]:
-        """The first two numbers: releases that differ only behind them come from one branch."""
+        """The first two numbers: releases that share them come from one branch."""
         return (*self.numbers, 0, 0)[:2]
 
 
 def read_version(text: str) -> Version | None:
-    """The version that ``text`` is: ``2.3.0``, ``v2.3``, ``2024.10.1``, ``release-1.2``, ``project-v1.2.0-rc.1``.
+    """Reads a version such as ``2.3.0``, ``v2.3``, ``2024.10.1``, ``release-1.2``, ``project-v1.2.0-rc.1``.
 
-    None for what is none, and for what is older by one custom and newer by another (``1.0-1``).
+    None for any other text, and where customs disagree on the order (``1.0-1``).
     """
     bare = text.strip()
     if len(bare) > MAX_WRITTEN:
@@ -98,9 +97,9 @@ def read_version(text: str) -> Version | None:
 def stands(
     asked: str, release: str, released_at: datetime | None = None, merged_at: datetime | None = None
 ) -> Standing | None:
-    """How the version ``asked`` stands to the first release with a fix; None where that cannot be told.
+    """Compares the version ``asked`` with the first release that has a fix; None if unknown.
 
-    A dated nightly is compared with the day on which the fix was merged, and says nothing on that day and the next one.
+    A dated nightly is compared with the day on which the fix was merged; that day and the next one are unknown.
     A version of two numbers may stand for all of its line, so it is not older than a later release of that line.
     """
     have, first = read_version(asked), read_version(release)
@@ -126,7 +125,7 @@ def _by_day(day: date, merged_at: datetime | None, released_at: datetime | None)
 
 
 def read_day(text: str) -> date | None:
-    """The day of an ISO date, None where there is no such day."""
+    """The day of an ISO date, None if there is no such day."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -147,13 +146,13 @@ def _is_calendar(version: Version) -> bool:
 
 
 def _is_line_of(have: Version, first: Version) -> bool:
-    """Whether ``have`` names all releases that begin like it, of which ``first`` is one."""
+    """Whether ``have`` may stand for a line of releases that ``first`` belongs to."""
     stem = (*have.numbers, *[0] * have.written)[: have.written]
     return have.stage == (1,) and first.written > have.written and first.numbers[: have.written] == stem
 
 
 def _unsettled(have: Version, first: Version) -> bool:
-    """Whether both come before one release, and one of them is a build of which nobody knows where it stands."""
+    """Whether both are pre-releases of one release, and one of them is an unsteady build."""
     both = have.numbers == first.numbers and have.is_early and first.is_early
     return both and have.stage != first.stage and _UNSTEADY in (have.stage[1], first.stage[1])
 
@@ -181,13 +180,13 @@ _NOT_IT = re.compile(
     r"|(?:fixed|good|working|fine|ok|okay) (?:in|on|with|by)?)\b\W{1,6}(?:\w{1,12}\W{1,3}){0,2}|[\^~<>]=? ?|!= ?)\Z",
     re.ASCII | re.IGNORECASE,
 )
-"""Words right before a version that is not the reporter's: one that works, one before, one that is needed."""
+"""Words right before a version that is not the reporter's: a working, an earlier or a required one."""
 
 _I_USE = re.compile(
     r"\b(?:I|we)(?: am|['’]m| are|['’]re)?(?: (?:currently|still|now))? (?:on|run|running|use|using) \Z",
     re.ASCII | re.IGNORECASE,
 )
-"""Words right before a version of three numbers that is the reporter's. One of two may be that of a system."""
+"""Words right before a version of three numbers that is the reporter's; two numbers may be those of a system."""
 
 _IN_FULL = 2
 
@@ -200,7 +199,7 @@ powershell protocol python qt react redis rhel ruby rust rustc safari scala sqli
 unreal vite vscode webpack windows xcode yarn zsh
 """
 _OTHERS = frozenset(_OTHER_PRODUCTS.split())
-"""Products whose versions people name beside that of the project."""
+"""Products whose versions people name in addition to that of the project."""
 
 _SAYS_VERSION = frozenset({"version", "versions", "ver"})
 _FILLERS = frozenset({"is", "was", "are", "at", "in", "to", "on", "of", "number", "currently", "now", "tag", "build"})
@@ -221,11 +220,10 @@ _OF_OTHER = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.A
 
 
 def asked_version(thread: Thread, repo: str | None = None) -> str:
-    """The version that the thread's author is on, as written (``2.2.4``, ``nightly 2014-11-02``), else empty.
+    """The version that the thread's author uses, as written (``2.2.4``, ``nightly 2014-11-02``), or "".
 
-    It counts only where the text calls it a version, behind the name of the project, which ``repo`` (``owner/name``)
-    gives, and behind "I use". Versions of other products, and those that are named as working or as the one before, do
-    not count.
+    It counts after the word "version", after the name of the project (from ``repo``, ``owner/name``) and after "I use".
+    Versions of other products, and those named as working or as an earlier one, do not count.
     """
     name = _plain((repo or "").rpartition("/")[2])
     own = (comment for comment in thread.comments if comment.author == thread.author and not comment.is_bot)
@@ -281,7 +279,7 @@ def _is_our_nightly(line: str, dated: re.Match[str], name: str) -> bool:
 
 
 def _is_ours(said: list[str], name: str, *, marked: bool) -> bool:
-    """Whether a version behind these words is the project's: behind its name, or behind "version" of nothing else."""
+    """Whether a version after these words is the project's: after its name, or after "version" and no other product."""
     words = said[-6:]
     while words and words[-1] in _FILLERS:
         words = words[:-1]
@@ -300,7 +298,7 @@ def _ends_in_name(words: list[str], name: str) -> bool:
 
 
 def _is_label(line: str, name: str) -> bool:
-    """Whether the line is a field's heading that asks for the project's version and nothing else."""
+    """Whether the line is the heading of a field for the project's version."""
     words = [word.lower() for word in _WORD.findall(line)]
     if len(words) > 12 or (_SAYS_VERSION | {"release"}).isdisjoint(words) or _NUMBER.search(line):
         return False
@@ -309,7 +307,7 @@ def _is_label(line: str, name: str) -> bool:
 
 
 def _is_field_of_other(said: list[str], above: list[str]) -> bool:
-    """Whether it is the plain "Version" under a field for a browser or a device, as templates have them."""
+    """Whether it is the plain "Version" under a template's field for a browser or a device."""
     return set(said) <= {"version", "e.g"} and any(_SOMETHING_ELSE.match(line) for line in above)
 
 
@@ -318,7 +316,7 @@ def _plain(word: str) -> str:
 
 
 def _is_name(word: str, name: str) -> bool:
-    """Whether a word is the project's name: ``next`` for next.js and ``rustc`` for rust, too."""
+    """Whether a word is the project's name, also ``next`` for next.js and ``rustc`` for rust."""
     if not name or len(word) < 2:
         return False
     if word == name or word == name.removesuffix("js"):

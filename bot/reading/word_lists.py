@@ -20,7 +20,7 @@ where whether which while who whole whom whose why will with within without won 
 yours yourself
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about a subject, and what a tokeniser leaves of contractions and of addresses."""
+"""English words that say nothing about a subject, and remains of contractions and addresses."""
 
 _FUNCTION_WORDS = """
 ao aos após assim até cada com como da das de dela dele depois desde do dos ela elas ele eles em então entre era essa
@@ -44,7 +44,7 @@ molto nei nel nella nelle non ogni per perché però più prima quale quando que
 qui sarà se sempre senza si sia solo sono sopra sta stato su sua sul sulla suo tra tutti tutto una uno viene
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""Words of every sentence in Portuguese, Spanish, French, German and Italian, as they are written."""
+"""Function words of Portuguese, Spanish, French, German and Italian, as written."""
 
 _RUSSIAN_STOP_WORDS = """
 а без более бы был была были было быть в вам вас весь во вот все всегда всего вы где да даже для до его ее если есть еще
@@ -63,7 +63,7 @@ ma man mas mi mia mir mit na nas ne ni non nos num os par pas per plus por pour 
 si sin solo son sous sta su sur sus tem ter todo todos tra un una uns vers vom von vor war wo ya yo
 """
 ALSO_ENGLISH = frozenset(_ALSO_ENGLISH.split())
-"""Function words that English, names or code write too: they tell nothing about the language of a text."""
+"""Function words that also occur in English, in names or in code: they do not tell the language of a text."""
 
 _STOP_PAIRS = """
 一个 一些 一下 不会 不是 之后 了一 什么 他们 以及 以后 但是 你们 其他 可以 后来 因为 如果 就是 已经 怎么 我们
@@ -74,7 +74,7 @@ _STOP_PAIRS = """
 하는 하면 하지 합니 해서 했습
 """
 STOP_PAIRS = frozenset(_STOP_PAIRS.split())
-"""Pairs of characters of which every Chinese, Japanese and Korean sentence is made."""
+"""Pairs of characters that every Chinese, Japanese or Korean sentence contains."""
 
 _COMMON_WORDS = """
 able actually add added bug case cases change changes code comment correct correctly current currently different
@@ -84,7 +84,7 @@ output point possible problem problems program properly question reason related 
 second set simple sort start sure take test tests time times try trying two version work working works wrong
 """
 COMMON_WORDS = frozenset(_COMMON_WORDS.split())
-"""Words that every tracker is full of: they stay searchable, but do not serve as keywords."""
+"""Words that every tracker is full of: searchable, but not used as keywords."""
 
 _PRODUCT_NAMES = """
 AppImage DevTools DockerHub FreeBSD GitHub GitLab GraphQL IntelliJ JavaScript LaTeX LibreSSL LinkedIn MacBook MacOS
@@ -92,7 +92,7 @@ MacPorts MariaDB MongoDB MySQL NetBSD NixOS OpenBSD OpenGL OpenSSL PostgreSQL Po
 StackOverflow TypeScript VSCode WebKit WebSocket YouTube iOS iPad iPhone macOS node.js vue.js next.js
 """
 PRODUCT_NAMES = frozenset(_PRODUCT_NAMES.split())
-"""Names that are written like identifiers or files and are neither."""
+"""Names that look like identifiers or files and are neither."""
 
 _TEMPLATE_HEADINGS = """
 actual behavior|actual behaviour|actual outcome|actual result|actual results|additional context
@@ -143,4 +143,4 @@ TEMPLATE_SENTENCE = re.compile(
     ),
     re.IGNORECASE,
 )
-"""How a line begins that a template or form wrote and a reporter left standing. To be matched at a line's start."""
+"""Beginning of a line from a template or form that a reporter left in place. Matched at the start of a line."""

@@ -18,8 +18,8 @@ from typing import Any
 
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import thread_from_archive
-from bot.reading.endings.engine import RULES, PhraseRules
 from bot.reading.endings.outcome import outcome
+from bot.reading.endings.phrases import PhraseBook, PhraseSet, phrase_book
 from bot.reading.markdown import statements
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -69,9 +69,9 @@ def _case(position: int, label: dict[str, Any], threads: dict[str, dict[object, 
     return Case(position, archive, thread, label["kind"], frozenset(accepted), label["visible_ending"])
 
 
-def judge(case: Case, rules: PhraseRules = RULES) -> Counter[str]:
+def judge(case: Case, book: PhraseBook | None = None) -> Counter[str]:
     """What is right and wrong in the outcome of one labelled thread, as counts of 0 and 1."""
-    found = outcome(case.thread, rules=rules)
+    found = outcome(case.thread, book=book)
     asserted = found.kind is not OutcomeKind.UNKNOWN
     right = asserted and kind_of(found) == case.kind
     return Counter(
@@ -92,11 +92,11 @@ def kind_of(found: Outcome) -> str:
     return found.kind.value.replace(" ", "_")
 
 
-def total(cases: Iterable[Case], rules: PhraseRules = RULES) -> Counter[str]:
+def total(cases: Iterable[Case], book: PhraseBook | None = None) -> Counter[str]:
     """The counts of some cases together."""
     counts: Counter[str] = Counter()
     for case in cases:
-        counts.update(judge(case, rules))
+        counts.update(judge(case, book))
     return counts
 
 
@@ -104,9 +104,10 @@ def firings(cases: Sequence[Case]) -> dict[str, frozenset[int]]:
     """The positions of the threads at whose end each phrase stands."""
     said = {case.position: _last_words(case.thread) for case in cases}
     found = {}
-    for rule in (*RULES.stating, RULES.thanked):
-        for phrase in rule.ways.phrases:
-            alone = rule.without(frozenset(rule.ways.phrases) - {phrase}).pattern
+    book = phrase_book()
+    for rule in (*book.endings, book.rules["thanked"]):
+        for phrase in rule.phrases.patterns:
+            alone = PhraseSet((phrase,)).regex
             found[phrase] = frozenset(at for at, sentences in said.items() if any(map(alone.search, sentences)))
     return found
 
@@ -127,7 +128,7 @@ def held(cases: Sequence[Case], group: Callable[[Case], str]) -> dict[str, Count
     for name, members in groups.items():
         inside = {case.position for case in members}
         own = frozenset(phrase for phrase, where in fired.items() if where and where <= inside)
-        counts[name] = total(members, RULES.without(own)) + Counter(switched_off=len(own))
+        counts[name] = total(members, phrase_book().without(own)) + Counter(switched_off=len(own))
     return counts
 
 

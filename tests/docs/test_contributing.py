@@ -57,7 +57,7 @@ def test_the_imports_of_the_examples_work() -> None:
 def test_an_example_touches_no_more_files_than_it_may_and_changes_those_that_are_there() -> None:
     assert set(examples()) == set(MOST_FILES)
     for name, body in examples().items():
-        files = re.findall(r"^# (bot/[\w/]+\.py)", body, re.MULTILINE)
+        files = re.findall(r"^# (bot/[\w/]+\.(?:py|toml))", body, re.MULTILINE)
         assert 0 < len(set(files)) <= MOST_FILES[name], name
         new = [file for file in files if not (ROOT / file).exists()]
         assert len(new) == (name in ("A new command", "A new page source")), new

@@ -12,27 +12,17 @@ from types import ModuleType
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
-from bot.reading import requests as intent
-from bot.reading import versions as asked
-from bot.reading.endings import answer_phrases as answers
-from bot.reading.endings import answer_phrases as duplicates
-from bot.reading.endings import decisions as deciding
-from bot.reading.endings import decisions as hedging
-from bot.reading.endings import doubts, phrases
-from bot.reading.endings import engine as verdict
-from bot.reading.endings import phrases as remedies
-from bot.reading.endings import refusal_phrases as refusals
-from bot.reading.endings.phrases import PhraseSet
+from bot.reading import requests, versions
+from bot.reading.endings import engine, phrases, quote
+from bot.reading.endings.phrases import Doubt, PhraseSet, phrase_book
 
-TABLES: tuple[ModuleType, ...] = (
-    answers, asked, deciding, doubts, duplicates, hedging, intent, phrases, refusals, remedies, verdict,
-)  # fmt: skip
+TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, versions)
+"""Modules with expressions of their own."""
 
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]
 """What follows a phrase's beginning, over and over."""
 
-_WHOLE = {"BARE_CLOSING", "ASSENT", "COURTESY"}
-_AT_START = {"COMMAND", "TEMPLATE_SENTENCE", "_TYPED", "_LINE"}
+_AT_START = {"TEMPLATE_SENTENCE", "_TYPED", "_LINE"}
 _FIRST_FOUND = settings(
     max_examples=20, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
@@ -47,9 +37,7 @@ class Phrase:
 
     @property
     def fits(self) -> Callable[[str], object]:
-        """How the expression is asked: for the whole of a text, for its start, or for any place in it."""
-        if self.name.rpartition(".")[2] in _WHOLE:
-            return self.pattern.fullmatch
+        """How the expression is asked: for the start of a text, or for any place in it."""
         return self.pattern.match if self.name.rpartition(".")[2] in _AT_START else self._everywhere
 
     def _everywhere(self, text: str) -> object:
@@ -57,18 +45,34 @@ class Phrase:
 
 
 def all_phrases() -> list[Phrase]:
-    """One for each expression of the tables; the alternatives of one rule are told apart."""
-    return [phrase for table in TABLES for phrase in _of(table)]
+    """One for each expression of the modules, and for each alternative of the phrases and the doubts."""
+    return [phrase for table in TABLES for phrase in _of(table)] + list(_in_the_book())
 
 
 def _of(table: ModuleType) -> Iterator[Phrase]:
     for name, value in vars(table).items():
-        place = f"{table.__name__.rpartition('.')[2]}.{name}"
         if isinstance(value, re.Pattern):
-            yield Phrase(place, value)
-        elif isinstance(value, PhraseSet):
-            for at, way in enumerate(value.phrases):
-                yield Phrase(f"{place}[{at}]", re.compile(way, re.IGNORECASE))
+            yield Phrase(f"{table.__name__.rpartition('.')[2]}.{name}", value)
+
+
+def _in_the_book() -> Iterator[Phrase]:
+    book = phrase_book()
+    for name, ways in book.sets.items():
+        yield from _alternatives(name, ways)
+    doubts = {id(doubt): doubt for rule in book.rules.values() for doubt in rule.unless + rule.denied_by}
+    for number, doubt in enumerate(doubts.values()):
+        for ways in _looked_for(doubt):
+            yield from _alternatives(f"doubt {number}", ways)
+
+
+def _looked_for(doubt: Doubt) -> list[PhraseSet]:
+    optional = (doubt.ignoring, doubt.other_product)
+    return [look.phrases for look in doubt.looks] + [ways for ways in optional if ways]
+
+
+def _alternatives(name: str, ways: PhraseSet) -> Iterator[Phrase]:
+    for at, pattern in enumerate(ways.patterns):
+        yield Phrase(f"{name}[{at}]", re.compile(pattern, re.IGNORECASE))
 
 
 @cache

@@ -1,1 +1,1 @@
-"""How threads end, and what was decided in them: from their events and words."""
+"""How threads end and what is decided in them, read from their events and comments."""

@@ -1,0 +1,116 @@
+"""Derives from a regular expression the plain texts one of which every match contains.
+
+Looking for a few substrings is many times faster than trying the expression, and most sentences contain none of them.
+The idea is that of RE2's prefilter (https://github.com/google/re2, prefilter.cc): each part of an expression has the
+``exact`` strings that it may match, where these are few, and the ``needed`` ones, of which any match contains one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from typing import NamedTuple
+
+DIGIT = "0"
+"""Stands among stems for any digit."""
+
+_MOST = 8
+_ENOUGH = 6
+_TOKEN = re.compile(
+    r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
+    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
+    r"|\\u(?P<code>[0-9a-f]{4})|\\(?P<escaped>.)|(?P<char>.)",
+    re.DOTALL,
+)
+_REPEAT = re.compile(r"(?:(?P<least>[?*])|\+|\{(?P<count>\d+)(?:,\d*)?\})[?+]?")
+
+_Strings = frozenset[str]
+_EMPTY = frozenset({""})
+
+
+class _Part(NamedTuple):
+    exact: _Strings | None = _EMPTY
+    needed: _Strings | None = None
+
+
+_ANYTHING = _Part(None)
+
+
+def stems(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Lower-case texts, one of which every match of the patterns contains; ("",) if there are none such."""
+    found: set[str] = set()
+    for pattern in patterns:
+        needed = _alternatives(pattern, 0)[0].needed
+        if needed is None:
+            return ("",)
+        found |= needed
+    return tuple(sorted(stem for stem in found if not any(other in stem for other in found if other != stem)))
+
+
+def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
+    """The part from ``at`` to the end of its group, and where that is."""
+    parts = []
+    while True:
+        part, at = _sequence(pattern, at)
+        parts.append(part)
+        if pattern[at : at + 1] != "|":
+            return _union(parts), at
+        at += 1
+
+
+def _union(parts: list[_Part]) -> _Part:
+    exact = _any_of([part.exact for part in parts])
+    return _Part(exact if exact and len(exact) <= _MOST else None, _any_of([part.needed for part in parts]))
+
+
+def _any_of(alternatives: list[_Strings | None]) -> _Strings | None:
+    known = [strings for strings in alternatives if strings is not None]
+    return frozenset[str]().union(*known) if len(known) == len(alternatives) else None
+
+
+def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
+    run, candidates, is_exact = _EMPTY, list[_Strings](), True
+    while at < len(pattern) and pattern[at] not in ")|":
+        part, at = _atom(pattern, at)
+        if part.needed:
+            candidates.append(part.needed)
+        if part.exact is None or len(run) * len(part.exact) > _MOST:
+            is_exact = False
+            candidates.append(run)
+            run = part.exact or _EMPTY
+        else:
+            run = frozenset(map("".join, product(run, part.exact)))
+    candidates.append(run)
+    needed = max((each for each in candidates if "" not in each), key=_worth, default=None)
+    return _Part(run if is_exact else None, needed), at
+
+
+def _worth(strings: _Strings) -> tuple[int, int]:
+    return min(_ENOUGH if each == DIGIT else min(len(each), _ENOUGH) for each in strings), -len(strings)
+
+
+def _atom(pattern: str, at: int) -> tuple[_Part, int]:
+    token = _TOKEN.match(pattern, at)
+    assert token
+    at = token.end()
+    if token["look"] or token["open"]:
+        part, at = _alternatives(pattern, at)
+        at += 1
+        if token["look"]:
+            return _Part(_EMPTY, part.needed if token["look"] == "=" else None), at
+    elif token["digit"]:
+        part = _Part(None, frozenset({DIGIT}))
+    elif token["set"] or token["any"]:
+        part = _ANYTHING
+    elif token["edge"]:
+        part = _Part()
+    else:
+        char = chr(int(token["code"], 16)) if token["code"] else token["escaped"] or token["char"]
+        part = _Part(frozenset({char.lower()}), frozenset({char.lower()}))
+    repeat = _REPEAT.match(pattern, at)
+    if not repeat:
+        return part, at
+    may_be_absent = repeat["least"] or repeat["count"] == "0"
+    exact = part.exact | _EMPTY if part.exact is not None and pattern[at] == "?" else None
+    return _Part(exact, None if may_be_absent else part.needed), repeat.end()
