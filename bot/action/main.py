@@ -50,7 +50,7 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
     except PrecedentError as error:
         say(f"::error::{log_line(str(error))}")
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - a bug of ours ends in one line that can be pasted into a report
+    except Exception as error:  # noqa: BLE001 - a bug ends in one line that can be pasted into a report
         say(f"::error::{log_line(bug(error))}")
         return 1
     return report.code

@@ -70,7 +70,7 @@ _UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u
 
 
 class CommandResult(NamedTuple):
-    """The output of a command that ran to its end, and its exit code."""
+    """The output of a command that finished, and its exit code."""
 
     shown: object
     code: int

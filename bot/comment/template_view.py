@@ -156,7 +156,7 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
 def _conversation(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int = FOLDED_CHARS) -> str:
     """A quotation, indented to stand inside a list item: for each turn a line of ours, and below it the text.
 
-    The text is quoted twice and our lines once, so that no text can look like a line of ours.
+    The text is quoted twice and our lines once, so that no text can look like one of them.
     """
     chosen, parts = _chosen(turns, scene, room), list[str]()
     for before, at in pairwise((-1, *chosen)):

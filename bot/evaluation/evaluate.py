@@ -34,7 +34,7 @@ class EvaluationQuery:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """``rank``: the place of the first relevant thread, from 1; None where none is a candidate. ``ms``: time taken."""
+    """``rank``: the place of the first relevant thread, from 1; None if none is a candidate. ``ms``: time taken."""
 
     id: ThreadId
     rank: int | None

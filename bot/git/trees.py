@@ -143,7 +143,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
     """Yield path and entry of everything in ``tree``. Raises TooMany after ``most`` entries or for a huge folder.
 
     ``leads`` decides which folders to look into; those with an overlong path are left out. One list of names is in
-    memory at a time, and a name longer than any path of ours counts as several.
+    memory at a time, and a name longer than any of our paths counts as several.
     """
     level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):

@@ -17,7 +17,7 @@ OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
 
 @dataclass(frozen=True, slots=True)
 class OwnComment:
-    """A comment of ours on an issue."""
+    """One of our comments on an issue."""
 
     id: int
     text: str

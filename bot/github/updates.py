@@ -87,7 +87,7 @@ def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFi
 
 @dataclass(frozen=True, slots=True)
 class KnownIssues:
-    """The stored state of the listed issues, and how many comments of ours were seen on each.
+    """The stored state of the listed issues, and how many of our comments were seen on each.
 
     The number of comments says nothing on issues that are ``unsure``, which may have replies of ours, and on those for
     which a comment is ``promised`` but not seen yet. Issues that were ``touched`` are always read: a comment may be

@@ -104,7 +104,7 @@ class Index(Protocol):
     ) -> list[Hit]:
         """The ``limit`` best threads: by their score for the terms of ``query``, or by the sum of its blend.
 
-        They are ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers
+        They are ordered by their score for the terms (0 if they share none), best first; equal scores by id, numbers
         before strings. Without a blend only threads that share a term are found; a blend without ``before`` raises
         ValueError. With ``before``, later threads do not exist: they are neither found nor counted in term statistics,
         and duplicates that became known later are not counted. Unvouched threads (`IndexEntry.is_unvouched_at`) do not

@@ -260,6 +260,6 @@ def _decided(thread: Row) -> str:
 
 
 def _speaker(message: Row) -> str:
-    """The author, role and day of a message, on a line of ours: it is not indented."""
+    """The author, role and day of a message, on an unindented line, which only we write."""
     role = f", {message['role'].lower()}" if message["role"] not in ("", "NONE") else ""
     return f"[{account(message['author'])}{role}, {message['at'][:10]}]"

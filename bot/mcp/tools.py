@@ -144,7 +144,7 @@ def memory_smart_search(
     limit: Limit = 10,
 ) -> ToolAnswer:
     """Search the repository's memory with the work at hand in mind: branch, newest commits and changed files count
-    beside the words, and without words they alone are the question. Use it first, before you say that you do not know,
+    besides the words, and without words they alone are the question. Use it first, before you say that you do not know,
     and whenever you wonder whether something was discussed, decided or fixed before. For an exact search with filters
     use search_memories."""
     from bot.git.checkout import read_worktree

@@ -73,7 +73,7 @@ class BaseState:
         self.files: dict[str, bytes | None] = {}
         """The files read so far; None for those that the store does not have."""
         self.known: dict[ThreadId, Record | None] = {}
-        """The records read so far; None where there is none, or a damaged one."""
+        """The records read so far; None for one that is absent or damaged."""
         self.read([MANIFEST_PATH, *expected])
         self.manifest = self._read_manifest()
 

@@ -283,7 +283,7 @@ def _note(stored: Request, erased: ForgetResult, run: RunContext) -> None:
     history = "" if erased.refused else ", nor is any older commit"
     run.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {branch}{history}.")
     if erased.deleted:
-        run.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
+        run.note(f"Our comments that showed it {were} deleted on: {_listed(erased.deleted)}.")
     if erased.left:
         run.note(f"Not all comments that may show it were checked: {erased.left}.")
     if erased.pointing:

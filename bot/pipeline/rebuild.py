@@ -152,7 +152,7 @@ def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> 
 
 
 def _outage(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
-    how_far = " to its end" if read.seen else ""
+    how_far = " completely" if read.seen else ""
     kept = " What was read is kept." if read.seen and not run.is_dry else ""
     goes_on = "" if run.is_dry else "; the schedule goes on too"
     return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."

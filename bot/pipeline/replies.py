@@ -270,7 +270,7 @@ def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -
 
 
 def _with_named(found: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
-    """The findings, after the issues that the question's comment refers to, which no other comment of ours shows."""
+    """The findings, after the issues that the question's comment refers to, which none of our other comments shows."""
     numbers = numbers_in(request.said, run.place)[: run.settings.references.max]
     if not numbers:
         return found

@@ -156,8 +156,8 @@ def _by_words(asked: Mapping[str, float], signs: WorktreeQuery, pool: _Pool) -> 
         wanted = (named | theirs.keys()) - {one.card.id for one in found}
         found += pool.cards.search(asked, limit=CANDIDATES, keep=lambda card: card.id in wanted, floor=LEAST_PART)
     shares = _shares(found)
-    beside = _shares(_search(signs.weights, pool)) if signs.weights else {}
-    total = {one.card.id: shares[one.card.id] + _BESIDE * beside.get(one.card.id, 0.0) for one in found}
+    implied = _shares(_search(signs.weights, pool)) if signs.weights else {}
+    total = {one.card.id: shares[one.card.id] + _BESIDE * implied.get(one.card.id, 0.0) for one in found}
     best = max(total.values(), default=1.0)
     for one in found:
         candidate = pool.at(one.card)

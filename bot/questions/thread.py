@@ -81,7 +81,7 @@ MOST = 100_000
 """Characters of an answer, of its data and of its text each."""
 
 INDENT = "    "
-"""Before each line that other people wrote: no line that is indented so far is one of ours."""
+"""Before each line that other people wrote: we indent none of our own lines so far."""
 
 _LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
 

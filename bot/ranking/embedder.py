@@ -180,7 +180,7 @@ def _read(path: Path, limit: int) -> bytes:
             raise EmbeddingsUnavailable(f"{path}: larger than {limit >> 10:,} KB; use a smaller model")
         return path.read_bytes()
     except OSError as error:
-        raise EmbeddingsUnavailable(f"{path}: cannot be read ({error.strerror}); mend that, {_LEAVE_OUT}") from None
+        raise EmbeddingsUnavailable(f"{path}: cannot be read ({error.strerror}); fix that, {_LEAVE_OUT}") from None
 
 
 def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:

@@ -188,8 +188,8 @@ def judge_candidates(
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     read = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     found = []
-    beside = compare(thread, [text for _, text in read], ranking.asked, library)
-    for (candidate, _), both in zip(read, beside, strict=True):
+    comparisons = compare(thread, [text for _, text in read], ranking.asked, library)
+    for (candidate, _), both in zip(read, comparisons, strict=True):
         why = reasons(both.text, both.shared, _words(candidate, both, ranking.asked), is_same=both.is_same)
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
         if both.shared != SharedSignals() or is_rare:

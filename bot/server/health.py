@@ -185,7 +185,7 @@ class CachedChecks:
 
 
 def ahead(api_url: str) -> float:
-    """Return how many seconds GitHub's clock is ahead of ours; 0 if GitHub does not answer or tell the time.
+    """Return how many seconds GitHub's clock is ahead of this machine's; 0 if GitHub does not answer or tell the time.
 
     The request is anonymous, since GitHub rejects our signature if the clock is off. It does not count for limits."""
     asked = f"{api_url}/rate_limit"

@@ -166,7 +166,7 @@ class Inbox:
         where = f"where {' and '.join(wanted)}" if wanted else ""
         values = {name: value for name, value in asked.items() if value}
         with self.database.transaction() as asking:
-            sql = f"select * from deliveries {where} order by seq desc limit :limit"  # noqa: S608 (words of ours)
+            sql = f"select * from deliveries {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
             return [delivery_row(row) for row in asking.rows(sql, limit=limit, **values)]
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
@@ -211,7 +211,7 @@ class Inbox:
         """How many deliveries are in each of these states, counted up to ``most``."""
         # One statement, so that a delivery that changes its state meanwhile is counted once.
         each = (
-            f"select '{state}' as state, count(*) as many from"  # noqa: S608 (words of ours)
+            f"select '{state}' as state, count(*) as many from"  # noqa: S608 (our own words)
             f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
             for state in of
         )
@@ -229,12 +229,12 @@ class Inbox:
             row = asking.row(sql, now=self.now())
             return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
-    def mend(self, live: frozenset[str], before: Instant) -> int:
+    def repair(self, live: frozenset[str], before: Instant) -> int:
         """Add a ticket for each lane with unfinished deliveries from before then, unless it is ``live``; how many."""
         sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"
-        with self.database.transaction() as mending:
-            lanes = [row["lane"] for row in mending.rows(sql, before=before) if row["lane"] not in live]
-            self._call(mending, lanes, "mend")
+        with self.database.transaction() as repairing:
+            lanes = [row["lane"] for row in repairing.rows(sql, before=before) if row["lane"] not in live]
+            self._call(repairing, lanes, "repair")
             return len(lanes)
 
     def purge(self, before: Instant) -> int:

@@ -148,7 +148,7 @@ class Installations:
         with self._opened() as purging:
             for table in ("repositories", "installations"):
                 purging.change(
-                    f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (names of ours)
+                    f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (our own names)
                     before=before,
                 )
             purging.change("delete from pauses where until < :before", before=before)

@@ -105,7 +105,7 @@ class FileLocks:
             if file < 0:
                 return False
             self.held[name] = file
-            if not self.holds(name):  # it was deleted by who gave it back, between our two steps
+            if not self.holds(name):  # its holder gave it back and deleted it between our two steps
                 os.close(self.held.pop(name))
             return name in self.held
 

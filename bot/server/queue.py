@@ -140,7 +140,7 @@ class Tickets:
         table = "dbos.workflow_status" if self.database.is_postgres else "workflow_status"
         with self.database.transaction() as asking:
             found = asking.rows(
-                f"select distinct queue_partition_key as lane from {table}"  # noqa: S608 (names of ours)
+                f"select distinct queue_partition_key as lane from {table}"  # noqa: S608 (our own names)
                 " where status in :unfinished and queue_name = :queue",
                 unfinished=UNFINISHED,
                 queue=QUEUE,

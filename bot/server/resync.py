@@ -145,7 +145,7 @@ class ResyncResult:
     redelivered: int = 0
     caught_up: int = 0
     reminded: int = 0
-    mended: int = 0
+    repaired: int = 0
     purged: int = 0
     notes: tuple[str, ...] = ()
 
@@ -181,11 +181,11 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        mended, purged = part(lambda at: self._inbox.mend(self._inbox.tickets.live(), at - LONE)), part(self._purge)
+        repaired, purged = part(lambda at: self._inbox.repair(self._inbox.tickets.live(), at - LONE)), part(self._purge)
         part(lambda _: ask_who_we_are(self._api, self._inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
         caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
-        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), mended, purged, tuple(notes))
+        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), repaired, purged, tuple(notes))
         for note in notes:
             log.warning("resync: %s", note)
         log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})

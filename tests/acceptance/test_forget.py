@@ -98,7 +98,7 @@ def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stag
     assert stage.comments(ASKS) == stage.comments(ALIKE) == stage.comments(LEAKY) == []
     told = summary(stage)
     assert "Issue 2 is forgotten: none of its text is on the branch precedent, nor is any older commit." in told
-    assert "Comments of ours that showed it were deleted on: 2, 3, 4." in told
+    assert "Our comments that showed it were deleted on: 2, 3, 4." in told
     assert "These issues refer to it, may quote it, and stay in memory: 3." in told
     assert "Not reached: mail that was sent" in told
     assert SECRET not in told + stage.output.read_text(encoding="utf-8")
@@ -199,7 +199,7 @@ def test_a_dry_run_says_what_would_go_and_leaves_it(stage: Stage) -> None:
     assert forget(stage, **{"dry-run": "true"}) == 0
     assert (where(stage), bool(leaks(stage))) == (before, True)
     assert "Issue 2 would be forgotten" in summary(stage)
-    assert "Comments of ours that showed it would be deleted on: 2, 3, 4." in summary(stage)
+    assert "Our comments that showed it would be deleted on: 2, 3, 4." in summary(stage)
 
 
 def test_a_run_by_hand_needs_the_number(stage: Stage) -> None:

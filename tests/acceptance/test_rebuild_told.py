@@ -73,7 +73,7 @@ def test_an_outage_on_the_way_says_what_became_of_what_was_read(
     stage.github.faults.add(GRAPHQL, "drop", None, after=1)
     assert rebuild(stage, **{"dry-run": dry}) == 1
     why = "GitHub could not be reached (ConnectionError)"
-    assert failure(stage, capfd) == f"The history could not be read to its end: {why}. {outlook}"
+    assert failure(stage, capfd) == f"The history could not be read completely: {why}. {outlook}"
     assert stage.memory().state.manifest.threads == (0 if dry else PER_PAGE)
 
 

@@ -169,7 +169,7 @@ DRIFTS = {
         "docs/self-hosting.md", "| `precedent_workers` |", "| `precedent_helpers` |", REFERENCE, "precedent_helpers"
     ),
     "a stage that nobody explains": Drift(
-        "bot/pipeline/handle.py", 'bot.watch("ask")', 'bot.watch("wonder")', REFERENCE, "wonder"
+        "bot/pipeline/handle.py", 'run.on_stage("ask")', 'run.on_stage("wonder")', REFERENCE, "wonder"
     ),
     "the default of a server's option": Drift(
         "bot/server/options.py", "keep_days: int = setting(30", "keep_days: int = setting(60", OPTIONS, "KEEP_DAYS"
@@ -223,7 +223,7 @@ DRIFTS = {
         "CONTRIBUTING.md", "`bot/pipeline/handle.py`", "`bot/flows.py`", LINKS, "bot/flows.py"
     ),
     "a page that a help names": Drift(
-        "bot/cli/commands/mcp.py", "docs/mcp.md shows", "docs/tools.md shows", LINKS, "docs/tools.md"
+        "bot/cli/options.py", "docs/agents.md has the other", "docs/shells.md has the other", LINKS, "docs/shells.md"
     ),
 }
 """What drifts → how."""

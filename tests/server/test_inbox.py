@@ -287,7 +287,7 @@ def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(tmp_path: P
     ledger.deliveries(state="dead")
     ledger.deliveries(state="done", before=9)
     ledger.deliveries(lane=LANE, state="waiting", limit=1)
-    ledger.mend(frozenset(), 1)
+    ledger.repair(frozenset(), 1)
     ledger.purge(1)
     ledger.begin("9:a", LANE, 1)
     database.close()

@@ -237,7 +237,7 @@ def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) ->
     queue.inbox.put([arrival("young", RepositoryKey(7, 72), received_at=900)])
     queue.tickets.cancel(["9:a", "9:young"])
     assert queue.tickets.live() == {"7-71"}
-    assert queue.inbox.mend(queue.tickets.live(), 500) == 1
+    assert queue.inbox.repair(queue.tickets.live(), 500) == 1
     assert queue.tickets.live() == {LANE.key, "7-71"}
     with queue.working(turns):
         until(lambda: queue.inbox.counts()["done"] == 2)

@@ -93,7 +93,7 @@ def test_a_lane_that_lost_its_ticket_gets_another(here: Places) -> None:
     here.arrive(RepositoryKey(5, 50))
     here.inbox.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
     assert not here.inbox.tickets.live()
-    assert [sweep(here, after).mended for after in (MINUTE // 2, MINUTE, MINUTE)] == [0, 1, 0]
+    assert [sweep(here, after).repaired for after in (MINUTE // 2, MINUTE, MINUTE)] == [0, 1, 0]
 
 
 def test_what_is_old_is_purged(here: Places) -> None:
@@ -118,7 +118,7 @@ def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> Non
     note = here.inbox.heartbeats()[APP_PULSE][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
-    assert swept.mended == 1
+    assert swept.repaired == 1
     assert len(swept.notes) == 2
     assert sweep(here, MINUTE).notes == ()
     assert here.inbox.heartbeats()[APP_PULSE][1]["fault"] == ""

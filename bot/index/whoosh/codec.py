@@ -83,7 +83,7 @@ class TocFile(JsonFile):
 
     def skip_string(self) -> None:
         if self.read_varint():
-            raise ValueError("a schema where none is written")
+            raise ValueError("an unexpected schema")
 
 
 class Storage(FileStorage):  # type: ignore[misc]

@@ -181,7 +181,7 @@ def _damage_is_corruption() -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises IndexCorrupt unless there are only regular files, with names of ours and within the size limits."""
+    """Raises IndexCorrupt unless there are only regular files, with our names and within the size limits."""
     if folder.is_symlink():
         raise IndexCorrupt("its folder is a symbolic link")
     tocs = 0

@@ -76,7 +76,7 @@ class SegmentReader:
         return unpack_stored(self.piece(document))
 
     def find(self, key: ThreadId) -> int | None:
-        """The document of a thread, None where there is none; told by the number that stands for the thread."""
+        """The document of a thread, None if it has none; found by the number that stands for the thread."""
         places = np.flatnonzero(self.numbers("key") == stand_in(key)).tolist()
         return max((number for number in places if number not in self.deleted), default=None)
 
