@@ -33,8 +33,7 @@ from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.leases import Lead, WorkerLeases, locks
-from bot.server.log import write_logs
-from bot.server.model import Guarded
+from bot.server.log import guarded, write_logs
 from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
 from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
@@ -200,7 +199,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
 
 
-def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptions], Child] = spawn) -> int:
+def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spawn) -> int:
     """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
     ``start`` starts a worker process. Raises UserError, WorldError.
@@ -210,7 +209,7 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
     options = _with_password(options)
     stop = _stopped_by_signals()
     with opened(options, "web", hurry=True) as inbox:
-        writer = GroupCommitWriter(inbox, guarded, lambda: health.close_checks(inbox, options))
+        writer = GroupCommitWriter(inbox, lambda: health.close_checks(inbox, options))
         rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
         leads = Lead(locks(inbox.database, _places(options)), TELLS)
         door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
@@ -242,7 +241,7 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
             log.warning("a worker did not end in time and was killed: what it was at will be run again")
 
 
-def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) -> NoReturn:
+def work(options: ServerOptions, run: Run, parent: int = 0) -> NoReturn:
     """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
     Threads of the queue's library would delay a normal exit.
@@ -250,14 +249,14 @@ def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) ->
     _begin(options)
     os.nice(GENTLE)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, guarded, run, parent)))
+    line = guarded(lambda: codes.append(_worked(options, run, parent)))
     if line:
         log.error("this worker ends: %s", line)
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> int:
+def _worked(options: ServerOptions, run: Run, parent: int) -> int:
     if not parent:
         _look_around(options, listens=False)
     stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
@@ -276,7 +275,6 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
             own_login=login,
             stop=stop,
             now=clock,
-            guarded=guarded,
         )
         resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
         held = locks(inbox.database, _places(options))
@@ -286,9 +284,8 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
             inbox,
             lambda ticket, lane: run(ticket, lane, dependencies),
             slots,
-            guarded,
         )
-        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes, guarded)
+        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes)
         try:
             Worker(setup, leader_tasks, stop, parent).live()
         except Ended as error:

@@ -46,7 +46,7 @@ from bot.pipeline.setup import (
 )
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import request_id
+from bot.server.log import guarded, request_id
 from bot.server.model import (
     Delivery,
     Grant,
@@ -94,10 +94,10 @@ log = logging.getLogger(__name__)
 
 def reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
     """Do the run of a ticket, alone in its lane. Never raises: nobody looks at a ticket that failed."""
-    line = run.guarded(lambda: _reconcile(ticket, lane, run))
+    line = guarded(lambda: _reconcile(ticket, lane, run))
     if line:
         log.error("a run was not begun, or not written down: %s", line, extra={"lane": lane.key})
-        while run.guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
+        while guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
             time.sleep(PATIENCE)  # a ticket is taken over if its process dies, but is lost if it is given up
 
 
@@ -117,7 +117,7 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
             results, report = run_repository(work, run)
             absorbed = _ended(work, results, report, run)
             _log(work, results)
-    if line := run.guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
+    if line := guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
         log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
 
 
@@ -390,7 +390,7 @@ class RepositoryRun:
             except PrecedentError as error:
                 met.append(error)
 
-        line = self.dependencies.guarded(tried)
+        line = guarded(tried)
         return met[0] if met else Bug(line) if line else None
 
 
