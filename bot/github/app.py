@@ -23,7 +23,6 @@ from jwt.exceptions import PyJWTError
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
-from bot.github.api import PER_PAGE, object_in, objects_in
 from bot.github.errors import (
     ForgeError,
     Gone,
@@ -35,6 +34,8 @@ from bot.github.errors import (
     Unreachable,
     meaning_of,
 )
+from bot.github.threads import object_in, objects_in
+from bot.github.transport import PER_PAGE
 
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """Permissions of a token, and all that the App needs."""
@@ -141,7 +142,7 @@ class App:
         self.close()
 
     def about(self) -> AppInfo:
-        """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead of ours here."""
+        """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead of this one."""
         before = time.time()
         answer = self._ask("GET", "/app")
         told = object_in(_json(answer))

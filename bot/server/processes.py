@@ -139,7 +139,7 @@ class Children:
             place.pause = FIRST_PAUSE if lived >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
             place.next_at, place.child = now + place.pause, None
             told = {"code": code, "lived": round(lived), "again_in": place.pause}
-            log.warning("a worker has ended; another one is started", extra=told)
+            log.warning("a worker ended; another one will be started", extra=told)
         if place.child is None and now >= place.next_at:
             try:
                 place.child, place.began = self._start(), now
@@ -238,7 +238,7 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
         stop.set()
         telling.join()
         if not children.wait(LAST):
-            log.warning("a worker did not end in time and was killed: what it was at will be run again")
+            log.warning("a worker did not end in time and was killed; its runs will be repeated")
 
 
 def work(options: ServerOptions, run: Run, parent: int = 0) -> NoReturn:
@@ -304,7 +304,7 @@ def _login(options: ServerOptions, inbox: Inbox) -> str:
     except Unauthorised:
         raise
     except ForgeError as error:
-        log.warning("GitHub was not asked who we are: %s", error)
+        log.warning("GitHub could not be asked about the App: %s", error)
         slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
@@ -362,6 +362,5 @@ def _app(options: ServerOptions) -> App:
 
 
 def _own_name() -> str:
-    """A name that is unique among all workers ever started."""
     host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-")[:60] or "host"
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"
