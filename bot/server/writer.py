@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bot.errors import WorldError
 from bot.server.inbox import Inbox
-from bot.server.log import guarded
+from bot.server.log import caught, guarded
 from bot.server.model import Arrival, Full
 
 GROUP = 32
@@ -121,20 +121,14 @@ class GroupCommitWriter:
 
     def _store(self, group: Sequence[_Waiting]) -> None:
         fresh: list[bool] = []
-        errors: list[WorldError] = []
-
-        def put() -> None:
-            try:
-                fresh.extend(self._inbox.put([one.arrival for one in group]))
-            except WorldError as error:
-                errors.append(error)
-
-        line = guarded(put)
-        if line and len(group) > 1:  # one of them may be the cause
+        error = caught(lambda: fresh.extend(self._inbox.put([one.arrival for one in group])))
+        if error is None or isinstance(error, WorldError):
+            _settle(group, fresh, error)
+        elif len(group) > 1:  # one of them may be the cause
             for one in group:
                 self._store([one])
         else:
-            _settle(group, fresh, WorldError(line) if line else next(iter(errors), None))
+            _settle(group, fresh, WorldError(str(error)))
 
     def _look_again(self) -> None:
         while not self._stops.wait(self._every):
