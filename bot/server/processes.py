@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -171,25 +171,19 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
 
     ``hurry``: a caller waits for answers. Raises UserError, WorldError.
     """
-    database = _database(options, hurry=hurry)
-    try:
+    with closing(_database(options, hurry=hurry)) as database:
         prepare(database, _places(options))
         clock = DatabaseClock(database)
         with clock.kept():
             yield Inbox(database, Tickets(database), name, clock)
-    finally:
-        database.close()
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     """Run all startup checks; with ``listens`` also that of the port."""
 
     def prepared() -> None:
-        database = _database(options)
-        try:
+        with closing(_database(options)) as database:
             prepare(database, _places(options))
-        finally:
-            database.close()
 
     def about() -> AppInfo:
         with _app(options) as app:
