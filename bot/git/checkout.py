@@ -158,7 +158,6 @@ def _shown(text: str) -> str:
 
 
 def _complaint(said: bytes) -> str:
-    """What git complains about, in one line."""
     if b"dubious ownership" in said:
         return "the checkout belongs to somebody else; git asks for safe.directory"
     first = said.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
@@ -234,7 +233,6 @@ def _project(git: CheckoutGit) -> str:
 
 
 def _printed(git: CheckoutGit, *words: str) -> bytes:
-    """Return what git prints, up to the last complete field."""
     answer = git.run(*words)
     if answer.returncode:
         raise NoAnswer(_complaint(answer.stderr))

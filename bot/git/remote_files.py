@@ -13,8 +13,7 @@ from bot.errors import StoreError
 from bot.files import MAX_FILES, checked, is_fit, on_disk
 from bot.git.errors import AuthFailed, RefMissing
 from bot.git.remote import Remote, at
-from bot.git.repository import TIP, Git, TreeEntry
-from bot.git.trees import FOLDER, SUBMODULE, TooMany, walk
+from bot.git.repository import FOLDER, SUBMODULE, TIP, Git, TooMany, TreeEntry, walk
 
 MAX_ENTRIES = 100_000
 """Names that are looked at in one commit: a small tree may unfold into billions of files."""

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.github.api import PER_PAGE, Json, Rate
 from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.threads import OwnComment
-from bot.github.transport import TIMEOUT, HttpAnswer, HttpTransport
+from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport, Rate
+
+Json = dict[str, Any]
 
 WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
@@ -29,7 +30,7 @@ _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
 
 class GitHubClient:
-    """Implements `bot.github.api.Forge`. Each call returns GitHub's JSON or raises a ForgeError."""
+    """Reads and writes the issues of one repository. Each call returns GitHub's JSON or raises a ForgeError."""
 
     def __init__(
         self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
-from bot.github.api import object_in, objects_in
+from bot.github.threads import object_in, objects_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,6 @@ def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _whole_number(value: object) -> int:
-    """``value`` if it is one of GitHub's numbers, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 

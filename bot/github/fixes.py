@@ -3,27 +3,104 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from bot.domain.changes import FixInfo
 from bot.domain.thread import ThreadId
-from bot.github.api import PER_PAGE, object_in, objects_in
+from bot.domain.thread_json import parse_time
+from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, Invalid, NotAsked, RateLimited, Unauthorised, Unreachable
-from bot.github.releases import (
-    Release,
-    first_by_date,
-    first_by_version,
-    of_project,
-    read_release,
-    read_tag,
-    sha_in,
-    time_in,
-)
+from bot.github.threads import object_in, objects_in
+from bot.github.transport import PER_PAGE
 from bot.reading.versions import Version, read_version
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release, or a tag if there are no releases. ``at`` is its publication, None if unknown."""
+
+    tag: str
+    version: Version
+    at: datetime | None = None
+    is_early: bool = False
+    commit: str = ""
+
+
+def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
+    """Return the first of these releases, given in order of time, that has the commit.
+
+    Within a line of releases (2.3.*) later ones have what earlier ones have. So if the first one of a line lacks it,
+    the last one is asked next: a line that branched off before the fix costs two comparisons.
+    """
+    left = list(releases)
+    while left:
+        first = left.pop(0)
+        if has(first.tag):
+            return first
+        later = [release for release in left if release.version.line == first.version.line]
+        if later and not has(later[-1].tag):
+            left = [release for release in left if release not in later]
+    return None
+
+
+def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
+    """Return the first of these releases, given in order of version, that has the commit, by bisection."""
+    if not releases or not has(releases[-1].tag):
+        return None
+    low, high = 0, len(releases) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if has(releases[middle].tag):
+            high = middle
+        else:
+            low = middle + 1
+    return releases[high]
+
+
+def of_project(releases: Iterable[Release], name: str) -> list[Release]:
+    """Return the releases of the project itself, without those of other packages in the repository."""
+    given = list(releases)
+    names = {one.version.name for one in given}
+    plain = {"", name} & names
+    return [one for one in given if one.version.name in plain] if plain else given if len(names) == 1 else []
+
+
+def read_release(fields: Mapping[str, Any]) -> Release | None:
+    """Read a release of the REST API; None if its tag is not a version."""
+    tag, at = str(fields.get("tag_name") or ""), time_in(fields.get("published_at"))
+    version = read_version(tag)
+    if version is None or version.day:
+        return None
+    return Release(tag, version, at, bool(fields.get("prerelease")) or version.is_early)
+
+
+def read_tag(fields: Mapping[str, Any]) -> Release | None:
+    """Read a tag of the REST API; None if it is not a version."""
+    name, commit = str(fields.get("name") or ""), sha_in(object_in(fields.get("commit")).get("sha"))
+    version = read_version(name)
+    if version is None or version.day or commit is None:
+        return None
+    return Release(name, version, None, version.is_early, commit)
+
+
+def sha_in(value: object) -> str | None:
+    """Return ``value`` if it is a full or abbreviated SHA."""
+    return value if isinstance(value, str) and _COMMIT.match(value) else None
+
+
+def time_in(value: object) -> datetime | None:
+    """Return the time that ``value`` contains, or None."""
+    try:
+        return parse_time(value)
+    except ValueError:
+        return None
+
 
 MAX_FILES = 5
 MAX_READS = 14
@@ -45,7 +122,6 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _PAGES = 3
 _PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
-_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
 _MADE = re.compile(
     r"(?:^|/)(?:dist|vendor|node_modules|third_party|__snapshots__)/|\.min\.(?:js|css)$|\.(?:lock|snap|map|sum|pyc)$"
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$|[._](?:generated|pb|pb2|g)\.\w{1,5}$",
@@ -56,13 +132,6 @@ _ABOUT_CODE = re.compile(
     r"|[^/]{1,80}[._](?:test|spec)s?\.\w{1,5}|(?:changelog|changes|history|news|releases?)[^/]{0,20})$|\.(?:md|rst|txt)$",
     re.ASCII | re.IGNORECASE,
 )
-
-
-class FixApi(Protocol):
-    """One read of the REST API."""
-
-    def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
-        """Return headers and JSON. Raises ForgeError."""
 
 
 class _Enough(Exception):
@@ -91,7 +160,7 @@ def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
 class FixFinder:
     """Looks up fixes with a bounded number of reads per run. Faults are not raised: a fix just stays unknown."""
 
-    def __init__(self, api: FixApi, repo: str) -> None:
+    def __init__(self, api: GitHubClient, repo: str) -> None:
         self._api = api
         self._home, self._name = f"/repos/{repo}", repo.rpartition("/")[2].lower()
         self._releases: list[dict[str, Any]] = []
@@ -216,7 +285,6 @@ class FixFinder:
         return has
 
     def _has(self, head: str, commit: str) -> bool:
-        """Whether a tag or branch has the commit; ``HEAD`` is the default branch."""
         # The second page leaves out the list of files, which can be long.
         path = f"/compare/{commit}...{quote(head, safe='')}"
         return object_in(self._get(path, {"per_page": 1, "page": 2})).get("status") in ("ahead", "identical")
@@ -231,7 +299,6 @@ class FixFinder:
         return self._complete or self._reaches(moment)
 
     def _reaches(self, moment: datetime) -> bool:
-        """Whether the oldest release read so far is older than this."""
         at = time_in(self._releases[-1].get("published_at")) if self._releases else None
         return at is not None and at < moment
 

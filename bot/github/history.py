@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import parse_time, stamp
-from bot.github.api import Json, Rate, Reader, object_in
+from bot.github.client import GitHubClient, Json
 from bot.github.errors import (
     GOES_ON,
     HISTORY,
@@ -29,8 +29,8 @@ from bot.github.errors import (
     meaning_of_errors,
 )
 from bot.github.graphql_queries import GLIMPSE, ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
-from bot.github.threads import OwnCommentRule, split_own, thread_of
-from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport
+from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
+from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport, Rate
 from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, read_each, read_thread
 
 PER_PAGE = 50
@@ -77,7 +77,7 @@ class Glimpse(NamedTuple):
 class GraphQLHistory:
     """History by GraphQL. Long threads, and those too large for one answer, are read by REST."""
 
-    def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: Reader) -> None:
+    def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: GitHubClient) -> None:
         self._transport = HttpTransport(api_url, token, write_gap=0.0)  # queries need no pace of writes
         self._repo, self._own = repo, own
         self._reader = reader
@@ -255,7 +255,7 @@ class RestingHistory:
 class RestHistory:
     """History by the REST API, for servers without GraphQL: a hundred issues a page, then each one's timeline."""
 
-    def __init__(self, own: OwnCommentRule, reader: Reader) -> None:
+    def __init__(self, own: OwnCommentRule, reader: GitHubClient) -> None:
         self._own = own
         self._reader = reader
 
@@ -277,7 +277,7 @@ class RestHistory:
         return thread_of(issue, split_own(comments_of(events), self._own)[0], events)
 
 
-def keep_some(reader: Reader) -> None:
+def keep_some(reader: GitHubClient) -> None:
     """Raise RateLimited before the hour's requests are used up, so that events can still be answered."""
     rate = reader.rate
     if rate and rate.left < min(KEPT, rate.limit // 2):

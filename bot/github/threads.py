@@ -15,6 +15,16 @@ OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
 """Reactions to comments that are kept. We give the other three ourselves, to commands."""
 
 
+def object_in(value: object) -> dict[str, Any]:
+    """Return ``value`` if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """Return the objects in ``value`` if it is a list, else none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 @dataclass(frozen=True, slots=True)
 class OwnComment:
     """One of our comments on an issue."""

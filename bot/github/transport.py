@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import github
@@ -23,7 +23,6 @@ from requests import Response
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
-from bot.github.api import Rate
 from bot.github.errors import (
     CATCHES_UP,
     ForgeError,
@@ -38,6 +37,9 @@ from bot.github.errors import (
     meaning_of,
     meaning_of_errors,
 )
+
+PER_PAGE = 100
+"""Most items in one answer to a read."""
 
 TIMEOUT = 20.0
 """Seconds for a connection, and between two parts of an answer; a whole answer may take twice as long."""
@@ -63,6 +65,14 @@ MOST_BYTES = 100_000_000
 _LEADS = (301, 302, 307, 308)
 _LED_TO = "x-led-to"
 GRAPHQL_PATH = "/graphql"
+
+
+class Rate(NamedTuple):
+    """The requests left in this hour, out of ``limit``, and the end of the hour."""
+
+    left: int
+    limit: int
+    ends: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +184,6 @@ class HttpTransport:
         self._ends = {kind: end for kind, end in self._ends.items() if not _is_over(end, after)}
 
     def _end(self, kind: str, need: str) -> ForgeError | None:
-        """Why nothing more of this kind is sent, or None."""
         if self._lost[need] > PATIENCE[need]:
             told = "GitHub is too slow today: nothing more was asked for"
             self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
@@ -212,7 +221,6 @@ class HttpTransport:
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
 
     def _learn(self, error: ForgeError, path: str) -> None:
-        """Stop after a limit or with a dead token."""
         if isinstance(error, RateLimited):
             self._ends[_NEEDED if error.is_secondary else _kind(path)] = error
         elif isinstance(error, Unauthorised):

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.domain.thread_json import parse_time
-from bot.github.api import PER_PAGE, Reader
+from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
 from bot.github.threads import OwnComment, OwnCommentRule, archive_message, split_own, thread_of
+from bot.github.transport import PER_PAGE
 
 IssueFields = dict[str, Any]
 Json = Mapping[str, Any]
@@ -102,7 +103,7 @@ class KnownIssues:
 
 
 def catch_up(
-    reader: Reader, own: OwnCommentRule, known: KnownIssues, listed: Sequence[Json], since: datetime | None
+    reader: GitHubClient, own: OwnCommentRule, known: KnownIssues, listed: Sequence[Json], since: datetime | None
 ) -> Updates:
     """Read the threads of ``listed`` issues that differ from memory.
 
@@ -135,7 +136,7 @@ def catch_up(
 
 
 def read_thread(
-    reader: Reader, own: OwnCommentRule, number: int, *, fresh: bool = False
+    reader: GitHubClient, own: OwnCommentRule, number: int, *, fresh: bool = False
 ) -> tuple[Record, OwnComment | None, Json]:
     """Read one thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
 
@@ -167,7 +168,7 @@ def _is_news(issue: Json, known: KnownIssues) -> bool:
     return not same or held.id in known.unsure | known.promised | known.touched or unseen != known.ours.get(held.id, 0)
 
 
-def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
+def _stream(reader: GitHubClient, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
     """The comments of all changed issues in one read; None if reading them one by one is as cheap."""
     pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
     if since is None or pages < 2:
@@ -184,7 +185,7 @@ def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> 
 
 
 def _read(
-    reader: Reader, own: OwnCommentRule, issue: Json, known: KnownIssues, stream: Mapping[int, list[Json]] | None
+    reader: GitHubClient, own: OwnCommentRule, issue: Json, known: KnownIssues, stream: Mapping[int, list[Json]] | None
 ) -> tuple[Thread, list[OwnComment] | None]:
     """The thread, and our comments on it if all its comments are known."""
     held = known.records.get(issue["number"])
@@ -222,7 +223,7 @@ def _merge(
     return thread_of(issue, others, _old_events(held)), None if stand_elsewhere else ours
 
 
-def _read_whole(reader: Reader, own: OwnCommentRule, issue: Json) -> tuple[Thread, list[OwnComment]]:
+def _read_whole(reader: GitHubClient, own: OwnCommentRule, issue: Json) -> tuple[Thread, list[OwnComment]]:
     if has_ended(issue):
         items = reader.timeline(issue["number"])
         others, ours = split_own(comments_of(items), own)

@@ -33,8 +33,19 @@ from bot.files import (
 from bot.git.errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.git.objects import Commit
 from bot.git.remote import OwnRemote, Remote, at, checked_branch
-from bot.git.repository import FILE_MODE, TIP, Git, TreeEntry
-from bot.git.trees import Blob, Changes, CommitDraft, all_files, changed, differing, import_stream
+from bot.git.repository import (
+    FILE_MODE,
+    TIP,
+    Blob,
+    Changes,
+    CommitDraft,
+    Git,
+    TreeEntry,
+    all_files,
+    changed,
+    differing,
+    import_stream,
+)
 from bot.memory.store import Edits, Snapshot, flat, inside
 
 _LOG = logging.getLogger(__name__)

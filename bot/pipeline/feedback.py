@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.changes import AnswerRecord
 from bot.domain.thread_json import parse_number
-from bot.github.api import Forge
+from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone
 from bot.memory.memory import Memory
 from bot.pipeline.outbox import DELETED
@@ -24,7 +24,7 @@ MAX_READS = 30
 """Comments that one run checks, with one API read each."""
 
 
-def collect(memory: Memory, forge: Forge, now: datetime) -> tuple[AnswerRecord, ...]:
+def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerRecord, ...]:
     """Changed reactions to the comments of the last two weeks, newest first, to be staged.
 
     A comment that is gone was deleted by a person. If GitHub cannot be reached, the result so far is kept and a later
@@ -44,7 +44,7 @@ def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
     return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
 
 
-def _changed(said: AnswerRecord, forge: Forge) -> Iterator[AnswerRecord]:
+def _changed(said: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:
     """The answer if it changed. It keeps its ``at``, as it is no new answer."""
     assert said.comment_id is not None
     try:

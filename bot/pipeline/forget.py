@@ -15,7 +15,7 @@ from bot.domain.changes import FORGET, AnswerRecord, Changes, CommentKey, Reques
 from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
 from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
-from bot.github.api import Json
+from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.memory.shards import WAITING, read_lines
 from bot.pipeline.publish import CommentResult, publish_replies

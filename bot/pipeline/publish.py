@@ -11,7 +11,7 @@ from bot.comment.render import withdrawn
 from bot.domain.answer import Context, Match
 from bot.domain.changes import Changes, Request, StandingComment
 from bot.domain.thread import ThreadId
-from bot.github.api import Forge
+from bot.github.client import GitHubClient
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.pipeline.outbox import (
@@ -122,7 +122,7 @@ class CommentResult:
 
 
 def publish_comment(
-    plan: CommentPlan, forge: Forge, own: OwnCommentRule, mode: str, words: Words | None = None
+    plan: CommentPlan, forge: GitHubClient, own: OwnCommentRule, mode: str, words: Words | None = None
 ) -> CommentResult:
     """Carry out a plan. If GitHub refuses, the result says why; there is no second attempt.
 
@@ -163,7 +163,7 @@ def unwritten(result: CommentResult, error: ForgeError) -> CommentResult:
 
 
 def _say(
-    plan: CommentPlan, result: CommentResult, forge: Forge, own: OwnCommentRule, words: Words | None
+    plan: CommentPlan, result: CommentResult, forge: GitHubClient, own: OwnCommentRule, words: Words | None
 ) -> CommentResult:
     number = plan.thread.id
     if not isinstance(number, int):
@@ -177,7 +177,7 @@ def _say(
     return _create(result, number, forge, own) if plan.is_new else result
 
 
-def _create(result: CommentResult, number: int, forge: Forge, own: OwnCommentRule) -> CommentResult:
+def _create(result: CommentResult, number: int, forge: GitHubClient, own: OwnCommentRule) -> CommentResult:
     try:
         return replace(result, action="created", comment=forge.create_comment(number, result.text))
     except Gone as error:
@@ -200,7 +200,7 @@ def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:
     return "it says that already" if is_said else ""
 
 
-def update(result: CommentResult, mine: OwnComment, forge: Forge, *, must_match: bool = False) -> CommentResult:
+def update(result: CommentResult, mine: OwnComment, forge: GitHubClient, *, must_match: bool = False) -> CommentResult:
     """Change our comment to ``result.text``, unless a person edited it or it says the same already.
 
     The same facts count as the same, unless the words ``must_match``.
@@ -216,7 +216,7 @@ def update(result: CommentResult, mine: OwnComment, forge: Forge, *, must_match:
 
 
 def withdraw(
-    result: CommentResult, mine: OwnComment, forge: Forge, words: Words | None, *, is_false: bool = False
+    result: CommentResult, mine: OwnComment, forge: GitHubClient, words: Words | None, *, is_false: bool = False
 ) -> CommentResult:
     """Shrink our comment to one line and fold it. One that a person edited stays, unless it ``is_false``."""
     if (standing := read_seal(mine.text)) and standing.untouched and standing.content == NOTHING:
@@ -232,7 +232,7 @@ def withdraw(
     return _fold(replace(result, action="withdrawn", comment=changed), mine, forge, folded=True)
 
 
-def _fold(result: CommentResult, mine: OwnComment, forge: Forge, *, folded: bool) -> CommentResult:
+def _fold(result: CommentResult, mine: OwnComment, forge: GitHubClient, *, folded: bool) -> CommentResult:
     """Fold the comment as outdated, or unfold it. If that fails, its text is right all the same."""
     node_id = (result.comment.node_id if result.comment else "") or mine.node_id
     try:

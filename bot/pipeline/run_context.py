@@ -10,7 +10,7 @@ from bot.comment.render import Renderer
 from bot.domain.changes import AnswerRecord, Request
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
-from bot.github.api import Forge
+from bot.github.client import GitHubClient
 from bot.github.events import Event
 from bot.github.fixes import FixFinder
 from bot.github.history import HistorySource
@@ -34,7 +34,7 @@ class RunContext:
     """
 
     memory: Memory
-    forge: Forge
+    forge: GitHubClient
     history: HistorySource
     own: OwnCommentRule
     settings: Settings

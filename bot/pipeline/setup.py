@@ -31,9 +31,7 @@ from bot.pipeline.run_context import RunContext
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import TEMPLATES, load_settings
-from bot.sources.branch_pages import BranchPages
-from bot.sources.pages import DisabledPages, PageSource
-from bot.sources.release_pages import ReleaseApi, ReleasePages
+from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
 GITHUB = "https://github.com"
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"

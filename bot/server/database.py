@@ -319,4 +319,4 @@ class DatabaseClock:
             try:
                 self.ask()
             except WorldError as error:
-                log.warning("the time goes on by this machine's count: %s", error)
+                log.warning("the database's clock cannot be read; counting on from the last reading: %s", error)

@@ -92,7 +92,6 @@ def close_checks(inbox: Inbox, options: ServerOptions) -> str:
 
 
 def _waiting(inbox: Inbox, options: ServerOptions) -> int:
-    """The number of waiting deliveries, counted only up to the limit."""
     return inbox.counts(options.backlog, ["waiting"])["waiting"]
 
 

@@ -132,7 +132,6 @@ class InstallationEvents:
         return all(self._refusal(lane) for lane in islice(lanes, ASKED))
 
     def _refusal(self, lane: RepositoryKey) -> NotInstalled | None:
-        """Why GitHub gives no token for a repository, or None."""
         self.tokens.forget(lane)
         try:
             self.tokens.grant(lane, self.now)
@@ -175,7 +174,6 @@ class InstallationEvents:
 
 
 def _named(delivery: Delivery, key: str) -> list[RepositoryKey]:
-    """The repositories that an event names under a key."""
     numbers = dict(delivery.extra).get(key, "").split(",")
     return [
         RepositoryKey(delivery.lane.installation, int(each)) for each in numbers if each.isascii() and each.isdigit()

@@ -103,15 +103,24 @@ def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: Te
     logging.captureWarnings(capture=True)
 
 
-def guarded(call: Callable[[], object]) -> str:
-    """Call it and return "", or what went wrong in one line. Only what ends the process passes through.
+class Bug(PrecedentError):
+    """An unexpected error; its message is the line for a report."""
+
+
+def caught(call: Callable[[], object]) -> PrecedentError | None:
+    """Call it and return its error, an unexpected one as a `Bug`. Only what ends the process passes through.
 
     The threads of the server go on after a bug.
     """
     try:
         call()
     except PrecedentError as error:
-        return str(error)
+        return error
     except Exception as error:  # noqa: BLE001 - nothing above a thread would report a bug
-        return bug(error)
-    return ""
+        return Bug(bug(error))
+    return None
+
+
+def guarded(call: Callable[[], object]) -> str:
+    """Call it and return what went wrong in one line, "" if nothing did."""
+    return str(caught(call) or "")

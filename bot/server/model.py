@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -210,9 +210,6 @@ class RepositoryRow:
 
 Tallies = Mapping[tuple[str, tuple[str, ...]], float]
 """(name, labels) → how much."""
-
-Guarded = Callable[[Callable[[], object]], str]
-"""Makes a call and returns one line about what went wrong, or ""."""
 
 Note = Mapping[str, str | int]
 """The content of a heartbeat: no secret, no text of an issue."""

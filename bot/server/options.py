@@ -220,7 +220,6 @@ def _reached(where: str, address: str) -> str:
 
 
 def _together(tried: set[str]) -> list[str]:
-    """Mistakes in the combination of options."""
     one = {"server_url", "api_url"} & tried
     if len(one) != 1:
         return []
@@ -229,7 +228,6 @@ def _together(tried: set[str]) -> list[str]:
 
 
 def _misspelt(environ: Mapping[str, str]) -> list[str]:
-    """Unknown variables that look like options."""
     known = [variable(each.name) for each in fields(ServerOptions)]
     known += [f"{variable(name)}_FILE" for name in secret_names()]
     faults = []

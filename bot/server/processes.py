@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,8 +33,7 @@ from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.leases import Lead, WorkerLeases, locks
-from bot.server.log import write_logs
-from bot.server.model import Guarded
+from bot.server.log import guarded, write_logs
 from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
 from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
@@ -140,7 +139,7 @@ class Children:
             place.pause = FIRST_PAUSE if lived >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
             place.next_at, place.child = now + place.pause, None
             told = {"code": code, "lived": round(lived), "again_in": place.pause}
-            log.warning("a worker has ended; another one is started", extra=told)
+            log.warning("a worker ended; another one will be started", extra=told)
         if place.child is None and now >= place.next_at:
             try:
                 place.child, place.began = self._start(), now
@@ -172,25 +171,19 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
 
     ``hurry``: a caller waits for answers. Raises UserError, WorldError.
     """
-    database = _database(options, hurry=hurry)
-    try:
+    with closing(_database(options, hurry=hurry)) as database:
         prepare(database, _places(options))
         clock = DatabaseClock(database)
         with clock.kept():
             yield Inbox(database, Tickets(database), name, clock)
-    finally:
-        database.close()
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     """Run all startup checks; with ``listens`` also that of the port."""
 
     def prepared() -> None:
-        database = _database(options)
-        try:
+        with closing(_database(options)) as database:
             prepare(database, _places(options))
-        finally:
-            database.close()
 
     def about() -> AppInfo:
         with _app(options) as app:
@@ -200,7 +193,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
 
 
-def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptions], Child] = spawn) -> int:
+def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spawn) -> int:
     """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
     ``start`` starts a worker process. Raises UserError, WorldError.
@@ -210,7 +203,7 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
     options = _with_password(options)
     stop = _stopped_by_signals()
     with opened(options, "web", hurry=True) as inbox:
-        writer = GroupCommitWriter(inbox, guarded, lambda: health.close_checks(inbox, options))
+        writer = GroupCommitWriter(inbox, lambda: health.close_checks(inbox, options))
         rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
         leads = Lead(locks(inbox.database, _places(options)), TELLS)
         door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
@@ -239,10 +232,10 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
         stop.set()
         telling.join()
         if not children.wait(LAST):
-            log.warning("a worker did not end in time and was killed: what it was at will be run again")
+            log.warning("a worker did not end in time and was killed; its runs will be repeated")
 
 
-def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) -> NoReturn:
+def work(options: ServerOptions, run: Run, parent: int = 0) -> NoReturn:
     """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
     Threads of the queue's library would delay a normal exit.
@@ -250,14 +243,14 @@ def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) ->
     _begin(options)
     os.nice(GENTLE)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, guarded, run, parent)))
+    line = guarded(lambda: codes.append(_worked(options, run, parent)))
     if line:
         log.error("this worker ends: %s", line)
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> int:
+def _worked(options: ServerOptions, run: Run, parent: int) -> int:
     if not parent:
         _look_around(options, listens=False)
     stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
@@ -276,7 +269,6 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
             own_login=login,
             stop=stop,
             now=clock,
-            guarded=guarded,
         )
         resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
         held = locks(inbox.database, _places(options))
@@ -286,9 +278,8 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
             inbox,
             lambda ticket, lane: run(ticket, lane, dependencies),
             slots,
-            guarded,
         )
-        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes, guarded)
+        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes)
         try:
             Worker(setup, leader_tasks, stop, parent).live()
         except Ended as error:
@@ -307,7 +298,7 @@ def _login(options: ServerOptions, inbox: Inbox) -> str:
     except Unauthorised:
         raise
     except ForgeError as error:
-        log.warning("GitHub was not asked who we are: %s", error)
+        log.warning("GitHub could not be asked about the App: %s", error)
         slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
@@ -365,6 +356,5 @@ def _app(options: ServerOptions) -> App:
 
 
 def _own_name() -> str:
-    """A name that is unique among all workers ever started."""
     host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-")[:60] or "host"
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -176,7 +176,6 @@ class PeerShares:
         return self._of_peer.get(peer, 0) + much <= self._most and self._total + much <= self._size
 
     def _make_room(self, peer: str, much: int) -> bool:
-        """Make one holder give way, if possible."""
         is_own = self._of_peer.get(peer, 0) + much > self._most
         holders = [share for share in self._open if share.held and (share.peer == peer or not is_own)]
         for share in sorted(holders, key=lambda each: (-self._of_peer[each.peer], each.since)):

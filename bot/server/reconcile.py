@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -46,7 +46,7 @@ from bot.pipeline.setup import (
 )
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import request_id
+from bot.server.log import Bug, caught, guarded, request_id
 from bot.server.model import (
     Delivery,
     Grant,
@@ -59,7 +59,7 @@ from bot.server.model import (
     Stopping,
 )
 from bot.server.rate_limiter import PacedStore
-from bot.server.retry_policy import Bug, RepositoryMoved, judge, limit_over
+from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
 from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
@@ -94,10 +94,10 @@ log = logging.getLogger(__name__)
 
 def reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
     """Do the run of a ticket, alone in its lane. Never raises: nobody looks at a ticket that failed."""
-    line = run.guarded(lambda: _reconcile(ticket, lane, run))
+    line = guarded(lambda: _reconcile(ticket, lane, run))
     if line:
-        log.error("a run was not begun, or not written down: %s", line, extra={"lane": lane.key})
-        while run.guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
+        log.error("a run could not be started, or its results could not be stored: %s", line, extra={"lane": lane.key})
+        while guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
             time.sleep(PATIENCE)  # a ticket is taken over if its process dies, but is lost if it is given up
 
 
@@ -117,8 +117,8 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
             results, report = run_repository(work, run)
             absorbed = _ended(work, results, report, run)
             _log(work, results)
-    if line := run.guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
-        log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
+    if line := guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
+        log.warning("tickets that are no longer needed could not be cancelled: %s", line, extra={"lane": lane.key})
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
@@ -140,7 +140,7 @@ def _ended(work: PendingWork, results: list[Result], report: RunReport, run: Run
         try:
             return run.inbox.end(work, results, report)
         except WorldError as error:
-            log.warning("what a run did could not be written down yet: %s", error, extra={"lane": work.lane.key})
+            log.warning("the results of a run could not be stored yet: %s", error, extra={"lane": work.lane.key})
             run.pace.wait(run.stop, pause)
     return run.inbox.end(work, results, report)
 
@@ -173,7 +173,7 @@ class RepositoryRun:
 
     def make(self) -> tuple[list[Result], RunReport]:
         """Do the whole run. Expected errors and bugs become results instead of being raised."""
-        error = self._caught(self._go)
+        error = caught(self._go)
         if error:
             self._aftermath(error)
             self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
@@ -225,7 +225,7 @@ class RepositoryRun:
     def _look_twice(self) -> None:
         """Retry at once what failed because the repository moved; drop one where the App is no longer installed."""
         doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
-        if doubtful and self.name and isinstance(error := self._caught(self._go_back), (RepositoryMoved, NotInstalled)):
+        if doubtful and self.name and isinstance(error := caught(self._go_back), (RepositoryMoved, NotInstalled)):
             self._aftermath(error)
             self._judge(doubtful, error)
 
@@ -278,7 +278,7 @@ class RepositoryRun:
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
         heard, told = len(self.run_log.met), list[CommentResult]()
-        error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
+        error = caught(lambda: told.extend(handle_event(group.event, bot)))
         for spoken in told:
             if spoken.renews:
                 self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
@@ -380,19 +380,6 @@ class RepositoryRun:
         left += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
-    def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
-        """The error of a call, None if there was none; an unexpected one as a `Bug`."""
-        met: list[PrecedentError] = []
-
-        def tried() -> None:
-            try:
-                call()
-            except PrecedentError as error:
-                met.append(error)
-
-        line = self.dependencies.guarded(tried)
-        return met[0] if met else Bug(line) if line else None
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveryGroup:
@@ -430,7 +417,6 @@ def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
 
 
 def _one(events: Sequence[Event]) -> Event:
-    """The event that stands for all of these."""
     chosen = next((each for each in events if each.forgets), None)
     chosen = chosen or next((each for each in reversed(events) if each.may_be_answered), events[-1])
     if chosen.name != COMMENT:

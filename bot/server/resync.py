@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from bot.errors import WorldError
-from bot.github.app import App
+from bot.github.app import App, DeliveryInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
@@ -18,7 +19,156 @@ from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEven
 from bot.server.installations import TokenCache
 from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
-from bot.server.redelivery import Redelivery
+from bot.server.webhook import EVENTS, OF_REPOSITORY
+
+LOST = "lost"
+"""The heartbeat that stores which deliveries were requested again."""
+
+SHOWN = 3 * 24 * 60 * MINUTE
+"""Milliseconds that GitHub keeps a delivery for.
+https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
+
+AGAIN = 10 * MINUTE
+"""Deliveries this close before the last one seen are checked again, as they are not listed in strict order."""
+
+UNDER_WAY = MINUTE
+"""A younger delivery may be about to be answered."""
+
+PATIENCE = 5 * MINUTE
+"""How long a redelivery may take."""
+
+MOST_REQUESTED = 200
+"""Deliveries that one resync requests."""
+
+TRIES = 3
+_REMEMBERED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRedelivery:
+    """A delivery that was requested again: its last attempt, how often and when."""
+
+    attempt: int
+    times: int
+    asked_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class MissedDeliveries:
+    """The result of one search. ``lanes`` have answered deliveries that this database lacks: look at each once.
+
+    ``given_up``: the ids of those that were requested three times and never came. ``trouble`` ended the search early.
+    """
+
+    asked: int = 0
+    lanes: frozenset[RepositoryKey] = frozenset()
+    given_up: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Attempts up to ``until`` were checked, 0 for none. ``owed`` is by the id that all attempts share."""
+
+    until: Instant = 0
+    owed: dict[str, PendingRedelivery] = field(default_factory=dict)
+
+    def give_up(self, now: Instant) -> tuple[str, ...]:
+        """The deliveries that were requested often enough and did not come; each is named once."""
+        found = [guid for guid, each in self.owed.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
+        self.owed |= {guid: replace(self.owed[guid], times=TRIES + 1) for guid in found}
+        return tuple(found)
+
+
+class Redelivery:
+    """Searches GitHub's list of deliveries, and requests those again that were never stored, oldest first.
+
+    A delivery that failed for GitHub may have been stored, with only its answer lost: it is left alone. So is one that
+    was answered and dropped, which the list shows only as answered.
+    """
+
+    def __init__(self, api: App, inbox: Inbox, app: int) -> None:
+        self._api = api
+        self._inbox = inbox
+        self._app = app
+
+    def ask(self, now: Instant) -> MissedDeliveries:
+        """Request missing deliveries. Raises ForgeError if there is no list, WorldError without a database."""
+        memory = self._recall()
+        is_first, since = not memory.until, max(memory.until - AGAIN, now - SHOWN)
+        attempts = [each for each in self._api.deliveries(since) if each.event in EVENTS and each.guid]
+        stored = self._stored([*(each.guid for each in attempts), *memory.owed])
+        memory.owed = {guid: owed for guid, owed in memory.owed.items()
+                       if guid not in stored and owed.asked_at > now - SHOWN}  # fmt: skip
+        latest = {each.guid: each for each in sorted(attempts, key=lambda each: each.id)}
+        missing = [each for each in latest.values() if each.guid not in stored]
+        found = self._redeliver(memory, _failed(missing, attempts, now), now)
+        seen = [each.delivered_at for each in attempts]
+        memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
+        self._keep(memory)
+        return replace(found, lanes=_lanes(missing) if is_first else frozenset())
+
+    def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
+        """Request the due deliveries, oldest first and at most MOST_REQUESTED, and remember them."""
+        asked, given_up = 0, memory.give_up(now)
+        wanted = {guid: each.attempt for guid, each in memory.owed.items()}
+        wanted |= {guid: each.id for guid, each in failed.items()}
+        for guid, attempt in sorted(wanted.items(), key=lambda item: item[1]):
+            before = memory.owed.get(guid, PendingRedelivery(attempt, 0, 0))
+            if before.times >= TRIES or now - before.asked_at < PATIENCE:
+                continue
+            if asked >= MOST_REQUESTED:
+                return MissedDeliveries(
+                    asked, given_up=given_up, trouble=f"more than {MOST_REQUESTED} deliveries are missing"
+                )
+            try:
+                self._api.redeliver(attempt)
+            except (RateLimited, Unreachable, Unauthorised) as error:
+                return MissedDeliveries(asked, given_up=given_up, trouble=str(error))
+            except ForgeError:  # it is gone for good
+                memory.owed[guid] = PendingRedelivery(attempt, TRIES, now)
+                continue
+            asked += 1
+            memory.owed[guid] = PendingRedelivery(attempt, before.times + 1, now)
+        return MissedDeliveries(asked, given_up=given_up)
+
+    def _stored(self, guids: Iterable[str]) -> frozenset[str]:
+        prefix = f"{self._app}:"
+        return frozenset(name.removeprefix(prefix) for name in self._inbox.known([prefix + guid for guid in guids]))
+
+    def _recall(self) -> _Memory:
+        _, note = self._inbox.heartbeats().get(LOST, (0, {}))
+        try:
+            listed = json.loads(str(note.get("owed", "{}")))
+            owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
+            return _Memory(int(note.get("until", 0)), owed)
+        except (ValueError, TypeError, AttributeError):
+            return _Memory()
+
+    def _keep(self, memory: _Memory) -> None:
+        """Store the newest requests, as many as there is room for."""
+        kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
+        owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
+        self._inbox.heartbeat(LOST, {"until": memory.until, "owed": owed})
+
+
+def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
+    """The missing deliveries that were never answered with success and are not under way."""
+    answered = {each.guid for each in attempts if _is_answered(each)}
+    return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
+
+
+def _lanes(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
+    return frozenset(
+        RepositoryKey(each.installation_id, each.repository_id)
+        for each in missing
+        if _is_answered(each) and each.event in OF_REPOSITORY and each.installation_id and each.repository_id
+    )
+
+
+def _is_answered(attempt: DeliveryInfo) -> bool:
+    return 200 <= attempt.status_code < 300
+
 
 Loses = Callable[[RepositoryKey, str], object]
 
@@ -117,7 +267,7 @@ class DriftCheck:
             self._tokens.forget(row.lane)
             return 0
         except Unreachable as error:
-            raise WorldError(f"it was not found out which repositories lag behind: {error}") from error
+            raise WorldError(f"the check for repositories that lag behind failed: {error}") from error
         except ForgeError:
             return 0
         if newest <= row.cursor + SLACK:
@@ -198,9 +348,9 @@ class Resync:
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
         found = self._redelivery.ask(now)
         if found.trouble:
-            notes.append(f"not all missed deliveries were asked for: {found.trouble}")
+            notes.append(f"not all missed deliveries were requested again: {found.trouble}")
         if found.given_up:
-            notes.append(f"deliveries that were asked for and never came: {', '.join(found.given_up)}")
+            notes.append(f"deliveries that were requested again and never came: {', '.join(found.given_up)}")
         self._events(now).looks(found.lanes, f"{self._options.app_id}:first-{now // DAY}")
         return found.asked
 
@@ -236,7 +386,7 @@ class Resync:
         try:
             self._events(now).leaves(unlisted, UNINSTALLED)
         except ForgeError as error:
-            raise WorldError(f"it was not found out where the App is installed: {error}") from error
+            raise WorldError(f"the check of where the App is installed failed: {error}") from error
 
     def _events(self, now: Instant) -> InstallationEvents:
         return InstallationEvents(self._inbox, self._tokens, self._forget, now)

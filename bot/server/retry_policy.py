@@ -15,6 +15,7 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.memory.manifest import ForeignFormat
+from bot.server.log import Bug
 from bot.server.model import MINUTE, Delivery, Instant, Result, Stopping
 
 FIRST = 15_000
@@ -26,10 +27,6 @@ SILENT = (Gone, Archived, CannotComment, Invalid, UserError)
 
 FOR_THE_OWNER = (NotPermitted, RemoteRefused, ForeignFormat)
 """Errors that a person has to fix; then `precedent jobs retry` continues."""
-
-
-class Bug(PrecedentError):
-    """An unexpected error; its message is the line for a report."""
 
 
 class RepositoryMoved(WorldError):

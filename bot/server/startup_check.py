@@ -137,7 +137,6 @@ def filesystem(folder: Path, mounts: Path) -> str:
 
 
 def _can_log_ahead(folder: Path) -> bool:
-    """Whether SQLite can use its write-ahead log there."""
     probe = folder / f".probe-{os.getpid()}.sqlite"
     try:
         connection = sqlite3.connect(probe)

@@ -158,7 +158,6 @@ def _many(count: int) -> str:
 
 
 def _said(tallies: Tallies) -> Values:
-    """All actions so far, and the most frequent reasons for silence."""
     kinds, reasons = {"spoke": 0, "silent": 0, "failed": 0}, dict[str, int]()
     for (name, labels), much in tallies.items():
         if name == ANSWERS and len(labels) == 2:
@@ -199,7 +198,6 @@ def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values
 
 
 def _shown(wanted: DeliveryFilter, lanes: Sequence[RepositoryRow]) -> Values | None:
-    """The selected repository."""
     if wanted.lane is None:
         return None
     name = next((row.name for row in lanes if row.lane == wanted.lane), "")
@@ -257,7 +255,6 @@ def _repository(row: RepositoryRow, now: Instant) -> Values:
 
 
 def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]:
-    """The history of the delivery."""
     steps: list[Values] = [{"at": moment(delivery.received_at), "name": "Received and stored", "about": ""}]
     if delivery.attempts:
         tries = counted(delivery.attempts, "try", "tries")

@@ -360,7 +360,6 @@ async def _away(_: Request, error: Exception) -> Response:
 
 
 def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
-    """The fields for the log."""
     if not isinstance(heard, Arrival):
         return {}
     event = heard.event

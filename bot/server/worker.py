@@ -16,7 +16,8 @@ from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.leases import WorkerLeases
-from bot.server.model import WORKER, Guarded, Instant, RepositoryKey
+from bot.server.log import guarded
+from bot.server.model import WORKER, Instant, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Dispatch
 from bot.server.rate_limiter import RateLimiter
@@ -84,8 +85,7 @@ class Ended(BaseException):
 class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends; ``slots`` limits the runs at once.
 
-    ``guarded`` makes a call and returns one line about what went wrong, "" if nothing did. ``write_gap``: seconds
-    between two writes to GitHub.
+    ``write_gap``: seconds between two writes to GitHub.
     """
 
     options: ServerOptions
@@ -97,7 +97,6 @@ class RunDependencies:
     own_login: str
     stop: threading.Event
     now: Callable[[], Instant]
-    guarded: Guarded
     write_gap: float = WRITE_GAP
 
 
@@ -107,14 +106,13 @@ Run = Callable[[str, RepositoryKey, RunDependencies], None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """Everything that a worker needs. ``run`` never raises; ``guarded`` turns an error into a line."""
+    """Everything that a worker needs. ``run`` never raises."""
 
     leases: WorkerLeases
     dispatch: Dispatch
     inbox: Inbox
     run: Callable[[str, RepositoryKey], None]
     slots: RunSemaphore
-    guarded: Guarded
 
 
 @dataclass(slots=True)
@@ -123,7 +121,6 @@ class LeaderTasks:
 
     task: Callable[[], object]
     minutes: float
-    guarded: Guarded
     next_at: float = 0.0
     thread: threading.Thread | None = None
 
@@ -136,7 +133,7 @@ class LeaderTasks:
         self.thread.start()
 
     def _round(self) -> None:
-        if line := self.guarded(self.task):
+        if line := guarded(self.task):
             log.warning("the resync failed: %s", line)
 
 
@@ -161,7 +158,7 @@ class Worker:
             self._look()
         ended = self.setup.dispatch.stop(self.drain)
         if ended:  # there is nothing to take over
-            self.setup.guarded(lambda: self.setup.leases.mark_dead(self.setup.leases.name))
+            guarded(lambda: self.setup.leases.mark_dead(self.setup.leases.name))
         log.info("drained" if ended else "some runs did not end in time: they will be run again", extra=self._name())
         return ended
 
@@ -179,7 +176,7 @@ class Worker:
             self.stop.set()
             return
         for task in (self._take_over, self._lead, self._send_heartbeat):
-            if line := self.setup.guarded(task):
+            if line := guarded(task):
                 log.warning("%s", line, extra=self._name())
 
     def _take_over(self) -> None:

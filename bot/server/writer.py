@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from bot.errors import WorldError
 from bot.server.inbox import Inbox
-from bot.server.model import Arrival, Full, Guarded
+from bot.server.log import caught, guarded
+from bot.server.model import Arrival, Full
 
 GROUP = 32
 """Arrivals in one transaction: that stores three times as many per second as one by one."""
@@ -46,14 +47,12 @@ class GroupCommitWriter:
     def __init__(
         self,
         inbox: Inbox,
-        guarded: Guarded,
         shut: Callable[[], str] = str,
         most: int = MOST,
         patience: float = SECONDS,
         look: float = LOOK,
     ) -> None:
         self._inbox = inbox
-        self._guarded = guarded
         self._shut = shut
         self._patience = patience
         self._every = look
@@ -122,30 +121,24 @@ class GroupCommitWriter:
 
     def _store(self, group: Sequence[_Waiting]) -> None:
         fresh: list[bool] = []
-        errors: list[WorldError] = []
-
-        def put() -> None:
-            try:
-                fresh.extend(self._inbox.put([one.arrival for one in group]))
-            except WorldError as error:
-                errors.append(error)
-
-        line = self._guarded(put)
-        if line and len(group) > 1:  # one of them may be the cause
+        error = caught(lambda: fresh.extend(self._inbox.put([one.arrival for one in group])))
+        if error is None or isinstance(error, WorldError):
+            _settle(group, fresh, error)
+        elif len(group) > 1:  # one of them may be the cause
             for one in group:
                 self._store([one])
         else:
-            _settle(group, fresh, WorldError(line) if line else next(iter(errors), None))
+            _settle(group, fresh, WorldError(str(error)))
 
     def _look_again(self) -> None:
         while not self._stops.wait(self._every):
             self._look()
         self._storing.join()
-        self._guarded(self._write_counted)
+        guarded(self._write_counted)
 
     def _look(self) -> None:
-        self._guarded(self._ask)
-        self._guarded(self._write_counted)
+        guarded(self._ask)
+        guarded(self._write_counted)
 
     def _ask(self) -> None:
         try:

@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import Path
 from time import perf_counter
 
-from bot.local_cache.full_text import SessionIndex
+from bot.local_cache.sessions import SessionIndex
 from bot.sources.session_files import find_sessions
 from tests.bench.figures import Limit, Peer, Report, Result, Spread, one
 
@@ -38,7 +38,7 @@ WANTED = 0.3
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache.full_text import SessionIndex
+from bot.local_cache.sessions import SessionIndex
 from bot.sources.session_files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
 logs.refresh(find_sessions([sys.argv[2]], sys.argv[2]))

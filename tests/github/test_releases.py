@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.releases import Release, first_by_date, first_by_version, of_project, read_release, read_tag
+from bot.github.fixes import Release, first_by_date, first_by_version, of_project, read_release, read_tag
 from bot.reading.versions import read_version
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -24,7 +24,7 @@ from bot.domain.card import LEAST_PART, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as logs_feed
-from bot.local_cache.full_text import MAX_EXCERPT, Outline, SessionIndex, excerpt
+from bot.local_cache.sessions import MAX_EXCERPT, Outline, SessionIndex, excerpt
 from bot.reading.analyzer import terms
 from bot.sources.session_files import find_sessions
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write
@@ -430,7 +430,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache.full_text import SessionIndex
+from bot.local_cache.sessions import SessionIndex
 from bot.sources.session_files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
 logs.refresh(find_sessions(["."], sys.argv[2]), lambda _: print("portion", flush=True))

@@ -23,7 +23,6 @@ from bot.server import health, web
 from bot.server.database import machine_clock as clock
 from bot.server.health import APP
 from bot.server.inbox import Inbox
-from bot.server.log import guarded
 from bot.server.model import WORKER
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
@@ -37,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def door(ledger: Inbox, options: ServerOptions) -> WebDoor:
     """What the server makes of its options, in a few lines."""
-    writer = GroupCommitWriter(ledger, guarded, lambda: health.close_checks(ledger, options))
+    writer = GroupCommitWriter(ledger, lambda: health.close_checks(ledger, options))
     return WebDoor(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
 
 

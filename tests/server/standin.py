@@ -16,7 +16,6 @@ from pathlib import Path
 from bot.cli.output import CommandResult
 from bot.errors import PrecedentError
 from bot.server import processes
-from bot.server.log import guarded
 from bot.server.model import Delivery, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.options import WORKING, forget_secrets, read_options
 from bot.server.processes import spawn
@@ -56,13 +55,11 @@ def _tell(file: Path, what: str, work: PendingWork) -> None:
 def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
         parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
-        processes.work(
-            read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, run, parent
-        )
+        processes.work(read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), run, parent)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:
-        return processes.serve(options, guarded, partial(spawn, module="tests.server.standin"))
+        return processes.serve(options, partial(spawn, module="tests.server.standin"))
     except PrecedentError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -18,7 +18,6 @@ from bot.server.database import SCHEMA, Database
 from bot.server.database import machine_clock as clock
 from bot.server.health import APP, CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
-from bot.server.log import guarded
 from bot.server.model import COUNTED, STATES, WORKER
 from bot.server.options import ServerOptions
 from bot.server.queue import Tickets
@@ -41,7 +40,7 @@ def well(folder: Path) -> tuple[FileInbox, ServerOptions]:
 
 def asked(ledger: Inbox, options: ServerOptions, page: str = "state") -> tuple[int, dict[str, bool]]:
     """What `/status.json` answers, or ``readyz``."""
-    door = WebDoor(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(ledger, guarded), ledger, options, clock)
+    door = WebDoor(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(ledger), ledger, options, clock)
     answer = getattr(StatusRoutes(door), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.redelivery import HEARTBEAT, MOST, TRIES
-from bot.server.resync import MINUTE, ResyncResult
+from bot.server.resync import LOST, MINUTE, MOST_REQUESTED, TRIES, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
 from tests.server.places import APP, Door, Places, opened, places, sweep
@@ -75,7 +74,7 @@ def test_a_delivery_that_never_comes_is_asked_for_three_times_and_then_noted(her
     asked = [sweep(here, 15 * MINUTE).redelivered for _ in range(TRIES)]
     last = sweep(here, 15 * MINUTE)
     assert (asked, last.redelivered) == ([1] * TRIES, 0)
-    assert last.notes == (f"deliveries that were asked for and never came: {guid}",)
+    assert last.notes == (f"deliveries that were requested again and never came: {guid}",)
     assert [sweep(here, 15 * MINUTE) for _ in range(3)] == [ResyncResult()] * 3
 
 
@@ -90,13 +89,13 @@ def test_two_sweeps_close_to_each_other_ask_once(here: Places, door: Door) -> No
 def test_more_than_a_sweep_asks_for_is_left_to_the_next_one(here: Places) -> None:
     here.github.validate = False
     here.github.tenants.install("octocat", [HELLO])
-    opened(here, MOST + 10)
+    opened(here, MOST_REQUESTED + 10)
     first = sweep(here, 2 * MINUTE)
-    assert (first.redelivered, len(first.notes)) == (MOST, 1)
+    assert (first.redelivered, len(first.notes)) == (MOST_REQUESTED, 1)
     sweep(here, 6 * MINUTE)
     every = {each.guid for each in here.github.hooks.deliveries}
     again = {each.guid for each in here.github.hooks.deliveries if each.redelivery}
-    assert (len(every), again) == (MOST + 11, every)
+    assert (len(every), again) == (MOST_REQUESTED + 11, every)
 
 
 def test_a_limit_ends_the_asking_and_nothing_is_forgotten(here: Places, door: Door) -> None:
@@ -171,5 +170,5 @@ def test_what_could_not_be_asked_for_is_asked_for_however_old_it_is(here: Places
 
 
 def test_what_a_former_version_kept_does_not_end_the_sweep(here: Places) -> None:
-    here.inbox.heartbeat(HEARTBEAT, {"until": "x", "owed": "[1]"})
+    here.inbox.heartbeat(LOST, {"until": "x", "owed": "[1]"})
     assert sweep(here).notes == ()

@@ -25,8 +25,9 @@ from bot.github.errors import (
 )
 from bot.github.events import Event
 from bot.server.inbox_rows import NEVER_ENDED, REASONS
+from bot.server.log import Bug
 from bot.server.model import Delivery, RepositoryKey, Result, Stopping
-from bot.server.retry_policy import Bug, RepositoryMoved, judge
+from bot.server.retry_policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000

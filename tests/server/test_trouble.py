@@ -22,7 +22,6 @@ from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.log import guarded
 from bot.server.model import RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Tickets, prepare
@@ -114,7 +113,6 @@ def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> N
         own_login="precedent[bot]",
         stop=threading.Event(),
         now=clock,
-        guarded=guarded,
     )
     thread = threading.Thread(target=reconcile, args=("9:a", LANE, dependencies), daemon=True)
     thread.start()

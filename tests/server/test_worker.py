@@ -16,7 +16,6 @@ from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.leases import LEADER, FileLocks, WorkerLeases
-from bot.server.log import guarded
 from bot.server.model import Arrival, Note, RepositoryKey, Result, RunReport
 from bot.server.worker import HANGING, LOST, Ended, LeaderTasks, RunSemaphore, Worker, WorkerSetup
 from tests.server.queues import Queue, copied, lone_worker, made_file, queue_in_database, until
@@ -54,10 +53,10 @@ class House:
 
     def setup(self) -> WorkerSetup:
         leases = WorkerLeases("a", self.inbox.database, self.locks, self.queue.clock)
-        return WorkerSetup(leases, self.dispatch, self.inbox, self.turn, self.slots, guarded)
+        return WorkerSetup(leases, self.dispatch, self.inbox, self.turn, self.slots)
 
     def worker(self, setup: WorkerSetup | None = None, parent: int = 0) -> Worker:
-        tasks = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15, guarded)
+        tasks = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15)
         return Worker(setup or self.setup(), tasks, self.stop, parent)
 
     def alive(self, worker: Worker | None = None) -> tuple[threading.Thread, list[object]]:
@@ -189,7 +188,7 @@ def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
         begun.append(1)
         go.wait(10)
 
-    rounds = LeaderTasks(chore, minutes=1, guarded=guarded)
+    rounds = LeaderTasks(chore, minutes=1)
     for now in (0.0, 50.0, 70.0):
         rounds.go(now)
         until(lambda: begun)

@@ -12,7 +12,6 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.log import guarded
 from bot.server.model import Arrival, Full, RepositoryKey
 from bot.server.writer import GROUP, GroupCommitWriter
 from tests.server.queues import FileInbox
@@ -47,7 +46,7 @@ def stored(ledger: Gated, count: int, most: int = 500, shut: Callable[[], str] =
     """What each of so many is told: where the gate is closed, the first waits there when the others come."""
 
     async def story() -> list[object]:
-        writer = GroupCommitWriter(ledger, guarded, shut, most)
+        writer = GroupCommitWriter(ledger, shut, most)
         writer.start()
         waiting = [asyncio.create_task(writer.stored(arrival(0)))]
         if not ledger.gate.is_set():
@@ -79,7 +78,7 @@ def test_what_waits_is_stored_in_groups_in_order() -> None:
 
 def test_the_same_delivery_again_is_told_to_be_known() -> None:
     async def story() -> list[bool]:
-        writer = GroupCommitWriter(Gated(), guarded)
+        writer = GroupCommitWriter(Gated())
         writer.start()
         return [await writer.stored(SAMPLE), await writer.stored(SAMPLE)]
 
@@ -128,7 +127,7 @@ def test_after_a_bug_the_thread_goes_on() -> None:
     ledger = Gated()
 
     async def story() -> bool:
-        writer = GroupCommitWriter(ledger, guarded)
+        writer = GroupCommitWriter(ledger)
         writer.start()
 
         def broken(_: Sequence[Arrival]) -> None:
@@ -148,7 +147,7 @@ def test_what_takes_too_long_is_given_up_and_does_no_harm() -> None:
     ledger.gate.clear()
 
     async def story() -> list[bool]:
-        writer = GroupCommitWriter(ledger, guarded, patience=0.1)
+        writer = GroupCommitWriter(ledger, patience=0.1)
         writer.start()
         with pytest.raises(TimeoutError):
             await writer.stored(SAMPLE)
@@ -167,7 +166,7 @@ def test_who_gave_up_keeps_nobody_of_the_group_waiting() -> None:
     ledger.gate.clear()
 
     async def story() -> list[bool]:
-        writer = GroupCommitWriter(ledger, guarded)
+        writer = GroupCommitWriter(ledger)
         writer.start()
         waiting = [asyncio.create_task(writer.stored(arrival(number))) for number in range(4)]
         await asyncio.sleep(0.2)
@@ -189,7 +188,7 @@ def test_it_opens_again_by_itself() -> None:
     reasons = ["the disk is full"]
 
     async def story() -> bool:
-        writer = GroupCommitWriter(Gated(), guarded, lambda: reasons[0], look=0.05)
+        writer = GroupCommitWriter(Gated(), lambda: reasons[0], look=0.05)
         writer.start()
         with pytest.raises(Full):
             await writer.stored(SAMPLE)
@@ -205,7 +204,7 @@ def test_a_stopping_writer_stores_what_waits_and_takes_nothing_more() -> None:
     ledger.gate.clear()
 
     async def story() -> tuple[list[bool], float]:
-        writer = GroupCommitWriter(ledger, guarded)
+        writer = GroupCommitWriter(ledger)
         writer.start()
         waiting = [asyncio.create_task(writer.stored(arrival(number))) for number in range(50)]
         await asyncio.sleep(0.1)
@@ -223,7 +222,7 @@ def test_a_stopping_writer_stores_what_waits_and_takes_nothing_more() -> None:
 
 def test_counts_are_added_up_and_written_at_the_end_at_the_latest() -> None:
     ledger = Gated()
-    writer = GroupCommitWriter(ledger, guarded)
+    writer = GroupCommitWriter(ledger)
     writer.start()
     for _ in range(3):
         writer.count("precedent_deliveries_total", ("issues", "stored"))
@@ -241,7 +240,7 @@ def test_counts_survive_a_lost_database() -> None:
             super().count_up(values)
 
     ledger = Lost()
-    writer = GroupCommitWriter(ledger, guarded, look=0.05)
+    writer = GroupCommitWriter(ledger, look=0.05)
     writer.start()
     writer.count("precedent_deliveries_total", ("issues", "stored"))
     time.sleep(0.3)

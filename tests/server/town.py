@@ -10,7 +10,6 @@ from pathlib import Path
 from bot.github.events import Event
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
-from bot.server.log import guarded
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import RateLimiter
@@ -71,7 +70,6 @@ class Town:
             own_login=LOGIN,
             stop=self.stop,
             now=self.here.clock,
-            guarded=guarded,
             write_gap=0.0,
         )
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.domain.thread import Kind, Tombstone
-from bot.sources import branch_pages
+from bot.sources.pages import MAX_BYTES, MAX_FILES
 from tests.memory.remotes import git
 from tests.sources.projects import NOW, Project
 
@@ -208,7 +208,7 @@ def test_links_submodules_and_odd_names_are_left_out_and_told(project: Project) 
 
 
 def test_a_file_over_the_limit_is_left_out_and_told(project: Project) -> None:
-    long = b"x" * (branch_pages.MAX_BYTES + 1)
+    long = b"x" * (MAX_BYTES + 1)
     project.write(project.docs, {"docs/long.md": long, "docs/fits.md": long[1:]})
     project.follow()
     assert project.ids == ["docs:docs/fits.md"]
@@ -229,12 +229,12 @@ def test_of_a_long_changelog_the_newest_part_is_kept(project: Project) -> None:
 @pytest.mark.slow
 def test_more_files_than_are_kept_are_told(project: Project) -> None:
     blob = git(project.docs, "hash-object", "-w", "--stdin", given=b"# x\n")
-    rows = "".join(f"100644 blob {blob}\t{number:03}.md\n" for number in range(branch_pages.MAX_FILES + 2))
+    rows = "".join(f"100644 blob {blob}\t{number:03}.md\n" for number in range(MAX_FILES + 2))
     below = git(project.docs, "mktree", given=rows.encode())
     tree = git(project.docs, "mktree", given=f"040000 tree {below}\tdocs\n".encode())
     project.stand(project.docs, tree, round(NOW.timestamp()))
     project.follow()
-    assert len(project.ids) == branch_pages.MAX_FILES
+    assert len(project.ids) == MAX_FILES
     assert project.notes == ["Pages of docs: 2 of 502 were left out; 500 are kept"]
 
 

@@ -15,7 +15,7 @@ from bot.errors import StoreError
 from bot.files import MAX_CHECKOUT, MAX_FILE
 from bot.git.errors import GitError
 from bot.git.remote_files import open_head, read_head
-from bot.git.trees import TooMany
+from bot.git.repository import TooMany
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.memory.remotes import Hosted, git

@@ -10,7 +10,6 @@ from typing import Any
 
 from bot.cli.output import CommandResult
 from bot.errors import UserError
-from bot.server.log import guarded
 from bot.server.options import FLAGS, forget_secrets, read_options
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
@@ -25,7 +24,7 @@ def run_serve(given: argparse.Namespace) -> CommandResult:
         from bot.server import processes
     if given.check:
         return _checked(processes.check(options, listens=True))
-    return CommandResult("", processes.serve(options, guarded))
+    return CommandResult("", processes.serve(options))
 
 
 def server_flags(given: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from bot.cli.commands.serve import server_flags, server_libraries
 from bot.cli.output import CommandResult
-from bot.server.log import guarded
 from bot.server.options import WORKING, forget_secrets, read_options
 
 
@@ -22,4 +21,4 @@ def run_worker(given: argparse.Namespace) -> CommandResult:
     with server_libraries():
         from bot.server import processes
         from bot.server.reconcile import reconcile
-    processes.work(options, guarded, reconcile, given.parent)
+    processes.work(options, reconcile, given.parent)
