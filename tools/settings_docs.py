@@ -162,21 +162,18 @@ def with_workflow(text: str) -> str:
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
-def kinds() -> str:
-    """The JSON schema that lists the kinds of threads and of endings, to which the other schemas refer."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The kinds of threads and of endings, to which the other schemas refer",
-        "$defs": {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}},
-    }
-    return f"{json.dumps(schema, indent=2)}\n"
+def with_kinds(schema: dict[str, object]) -> str:
+    """The JSON schema of the kinds of threads and of endings, to which the other schemas refer."""
+    listed = {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}}
+    return f"{json.dumps(schema | {'$defs': listed}, indent=2)}\n"
 
 
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
     evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
+    listed = ROOT / "docs/schemas/kinds.v1.json"
     return {
-        ROOT / "docs/schemas/kinds.v1.json": kinds(),
+        listed: with_kinds(json.loads(listed.read_text(encoding="utf-8"))),
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),
