@@ -2,7 +2,7 @@
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
 docs/evaluation.md, and the parameters of the tools for agents a part of docs/mcp.md, each between two comments. The
-schemas in docs/schemas list every kind of thread and ending. The README shows the workflow of `precedent init`.
+schema kinds.v1.json lists the kinds of threads and endings. The README shows the workflow of `precedent init`.
 """
 
 import json
@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -163,26 +162,18 @@ def with_workflow(text: str) -> str:
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
-def with_kinds(schema: Any) -> Any:
-    """A JSON schema in which each list of kinds, of threads or of endings, has every kind."""
-    if isinstance(schema, list):
-        return [with_kinds(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    known = {*schema.get("enum", ())}
-    kinds = next((list(every) for every in (Kind, OutcomeKind) if len(known.intersection(every)) > 1), None)
-    return {name: kinds if name == "enum" and kinds else with_kinds(part) for name, part in schema.items()}
+def with_kinds(schema: dict[str, object]) -> str:
+    """The JSON schema of the kinds of threads and of endings, to which the other schemas refer."""
+    listed = {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}}
+    return f"{json.dumps(schema | {'$defs': listed}, indent=2)}\n"
 
 
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
     evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
-    schemas = {path: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs/schemas").glob("*.json")}
+    listed = ROOT / "docs/schemas/kinds.v1.json"
     return {
-        **{
-            path: f"{json.dumps(with_kinds(schema), indent=2, ensure_ascii=False)}\n"
-            for path, schema in schemas.items()
-        },
+        listed: with_kinds(json.loads(listed.read_text(encoding="utf-8"))),
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),

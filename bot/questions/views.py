@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
 from bot.domain.card import Card, CardId, SessionPassage
+from bot.domain.kinds import OutcomeKind
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ DECISION = (
 OUTCOME = (
     Field(
         "kind",
-        says("fixed, answered, workaround, not planned, duplicate, stale or unknown", TEXT),
+        says(f"{', '.join(kind for kind in OutcomeKind if kind.is_known)} or unknown", TEXT),
         lambda card, _: card.ending.kind,
     ),
     Field("fix", says("what fixed it: #N or a commit", TEXT), lambda card, _: card.ending.fix),

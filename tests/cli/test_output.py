@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from bot.cli.commands import related, search, smart_search, what
 from bot.cli.commands import show as showing
@@ -81,6 +83,14 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
+KINDS: Registry[Any] = Registry().with_resource("kinds.v1.json", DRAFT202012.create_resource(schema("kinds")))
+"""The schema to which the others refer."""
+
+
+def validator(name: str, *, is_closed: bool = False) -> Draft202012Validator:
+    return Draft202012Validator(closed(schema(name)) if is_closed else schema(name), registry=KINDS)
+
+
 def closed(node: Any) -> Any:
     """The schema with nothing allowed that it does not tell of."""
     if isinstance(node, list):
@@ -109,7 +119,7 @@ def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
     monkeypatch.chdir(checkout)
     assert show(RUN[words[0]](asked(words, store))) == 0
     printed = capsys.readouterr().out.replace(str(checkout), "CHECKOUT")
-    Draft202012Validator(closed(schema(kind))).validate(json.loads(printed))
+    validator(kind, is_closed=True).validate(json.loads(printed))
     path = GOLDEN / f"{name}.json"
     if os.environ.get("PRECEDENT_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
@@ -119,7 +129,7 @@ def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
 
 def test_every_schema_is_one_and_explains_its_fields_and_is_held_to_an_output() -> None:
     names = sorted(path.name.removesuffix(".v1.json") for path in SCHEMAS.iterdir())
-    assert names == sorted({kind for kind, _ in ASKED.values()})
+    assert names == sorted({"kinds", *(kind for kind, _ in ASKED.values())})
     for name in names:
         Draft202012Validator.check_schema(schema(name))
         assert list(told(schema(name))) == []
@@ -127,14 +137,14 @@ def test_every_schema_is_one_and_explains_its_fields_and_is_held_to_an_output() 
 
 def test_a_field_that_is_new_breaks_no_promise(store: Path, call: Run) -> None:
     hits = call("search", "login", "loop", "--store", store, "--json").data
-    Draft202012Validator(schema("search")).validate([hit | {"news": 1} for hit in hits])
+    validator("search").validate([hit | {"news": 1} for hit in hits])
 
 
 @pytest.mark.parametrize("field", ["id", "title", "score", "state", "kind", "created_at", "decisions", "outcome"])
 def test_a_field_that_is_gone_is_seen(store: Path, call: Run, field: str) -> None:
     (hit, *_) = call("search", "login", "loop", "--store", store, "--json").data
     del hit[field]
-    assert not Draft202012Validator(schema("search")).is_valid([hit])
+    assert not validator("search").is_valid([hit])
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
@@ -197,7 +207,7 @@ def test_whatever_a_stranger_wrote_a_row_keeps_its_shape_and_its_size(
         ending=Ending("fixed", text, text[:100], text[:100], text[:100], "NONE", NOW),
     )  # fmt: skip
     found = full_row(strange, HOME, score=1.0, part=1.0, why=holds(("zebra",), text))
-    Draft202012Validator(closed(schema("search"))).validate([found])
+    validator("search", is_closed=True).validate([found])
     assert len(found["title"]) <= 300
     assert len(found["summary"]) <= 1_000
     assert max(len(found["labels"]), len(found["files"]), len(found["decisions"])) <= 20
