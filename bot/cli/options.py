@@ -115,7 +115,7 @@ def search(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "smart-search session timeout", alias="ss")
 def smart_search(command: argparse.ArgumentParser) -> None:
-    """Find threads by words, your current work, or both."""
+    """Find threads by words, ranked by your current work."""
     add = command.add_argument
     add("words", nargs="*", metavar="WORDS", help="the words to look for")
     add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
@@ -166,13 +166,13 @@ def context(command: argparse.ArgumentParser) -> None:
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in threads in which this account wrote")
     scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the agent transcripts in this folder")
-    scope.add_argument("--branch", action="store_true", help="instead, what precedent what prints")
+    scope.add_argument("--branch", action="store_true", help="instead of conversations, the output of precedent what")
     add_memory(command)
     add = command.add_argument
     add("--format", choices=("xml", "markdown", "json"), default="xml", help="the output format (default xml)")
     add("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     add("--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most N characters")
-    add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})")
+    add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how many days back (default {DAYS})")
     add_me(command)
     add("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
     add("--as-of", type=_moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
@@ -199,8 +199,8 @@ def _moment(text: str) -> datetime:
 def init(command: argparse.ArgumentParser) -> None:
     """Show or write the workflow and the settings.
 
-    Shows the files for the checkout. --write writes them, but replaces no file that differs, unless --force is given
-    and the file is a workflow. It fetches, commits and pushes nothing.
+    Only shows the files, unless --write is given. It replaces nothing, except a workflow with --force, and fetches,
+    commits and pushes nothing.
     """
     add = command.add_argument
     add(
