@@ -141,7 +141,7 @@ class App:
         self.close()
 
     def about(self) -> AppInfo:
-        """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead of ours here."""
+        """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead."""
         before = time.time()
         answer = self._ask("GET", "/app")
         told = object_in(_json(answer))
