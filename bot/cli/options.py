@@ -101,7 +101,7 @@ def search(command: argparse.ArgumentParser) -> None:
         help="only threads changed since 2026-05-03, or in the last 7d, 4w, 6m, 1y",
     )
     add("--limit", type=number(1, MAX_LIMIT), default=10, metavar="N", help="how many, 1 to 1000 (default 10)")
-    add("--expand", action="store_true", help="also the threads that the hits link to or are linked from")
+    add("--expand", action="store_true", help="add threads that link to the hits or are linked from them")
     add(
         "--logs",
         action="append",
@@ -115,7 +115,7 @@ def search(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "smart-search session timeout", alias="ss")
 def smart_search(command: argparse.ArgumentParser) -> None:
-    """Find threads by words and the work in this checkout, or by that work alone."""
+    """Find threads by words, ranked by your current work."""
     add = command.add_argument
     add("words", nargs="*", metavar="WORDS", help="the words to look for")
     add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
@@ -126,24 +126,26 @@ def smart_search(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "what")
 def what(command: argparse.ArgumentParser) -> None:
-    """Show what matters for the branch and files here."""
+    """List threads, decisions and tasks related to your branch."""
     add_answer(command)
     add_header(command)
 
 
 @command(ASK, "related auth/*.py")
 def related(command: argparse.ArgumentParser) -> None:
-    """Find threads about files, and their decisions."""
-    command.add_argument("files", nargs="+", metavar="FILE", help="a file, as named from here or in a thread")
+    """Find threads that name some files, and their decisions."""
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="a file, relative to this folder or as a thread may write it"
+    )
     add_answer(command)
     add_header(command)
 
 
 @command(ASK, "show 42")
 def show(command: argparse.ArgumentParser) -> None:
-    """Read one thread: ending, decisions, messages."""
+    """Print one thread: ending, decisions, messages."""
     command.add_argument(
-        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its URL), or the id of a page or session"
     )
     length = command.add_mutually_exclusive_group()
     length.add_argument(
@@ -159,18 +161,18 @@ def show(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "context --issue 42")
 def context(command: argparse.ArgumentParser) -> None:
-    """Write what was said in the last days, for an agent's prompt."""
+    """Write recent conversations, for an agent's prompt."""
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in threads in which this account wrote")
-    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
-    scope.add_argument("--branch", action="store_true", help="threads related to the branch here, as precedent what")
+    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the agent transcripts in this folder")
+    scope.add_argument("--branch", action="store_true", help="instead of conversations, the output of precedent what")
     add_memory(command)
     add = command.add_argument
     add("--format", choices=("xml", "markdown", "json"), default="xml", help="the output format (default xml)")
     add("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     add("--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most N characters")
-    add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})")
+    add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how many days back (default {DAYS})")
     add_me(command)
     add("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
     add("--as-of", type=_moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
@@ -195,10 +197,10 @@ def _moment(text: str) -> datetime:
 
 @command(SET_UP, "init --write")
 def init(command: argparse.ArgumentParser) -> None:
-    """Write the workflow and the settings.
+    """Show or write the workflow and the settings.
 
-    Shows the files that it would write into the checkout. With --write it writes them, but never over a file that
-    differs. It fetches, commits and pushes nothing.
+    Only shows the files, unless --write is given. It replaces nothing, except a workflow with --force, and fetches,
+    commits and pushes nothing.
     """
     add = command.add_argument
     add(
@@ -214,10 +216,10 @@ def init(command: argparse.ArgumentParser) -> None:
         "--action",
         type=_action,
         metavar="NAME@REF",
-        help="the Action to use: OWNER/precedent@COMMIT, a tag instead of the commit, or docker:// and an image",
+        help="the Action to use: OWNER/precedent@ and a commit or tag, or docker:// and an image",
     )
     add("--mode", choices=("summary", "comment"), help="report in job summaries only, or comment (default: summary)")
-    add("--branch", metavar="NAME", help="the branch of the memory (default: precedent)")
+    add("--branch", metavar="NAME", help="the memory branch (default: precedent)")
     add("--force", action="store_true", help="replace a workflow that differs, or add one next to another")
     add_json(command, "the files and the next step")
 
@@ -235,21 +237,21 @@ def _action(text: str) -> str:
 
 @command(SET_UP, "doctor")
 def doctor(command: argparse.ArgumentParser) -> None:
-    """Find out what is wrong with a setup and how to fix it.
+    """Say what is wrong with a setup and how to fix it.
 
     Checks everything and writes nothing. Reads a token from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the
     environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something outside failed; 2
     there is an error that you can fix.
     """
-    add_repo(command, "the repository (default: that of the remote origin here)")
+    add_repo(command, "the repository (default: that of the remote upstream here, else origin)")
     add = command.add_argument
-    add("--server", type=address, metavar="URL", help="its server, which may receive the token")
+    add("--server", type=address, metavar="URL", help="its server, which then receives the token")
     add("--api", type=address, metavar="URL", help="the address of that server's API")
-    add("--branch", metavar="NAME", help="the branch of the memory (default: that of the settings)")
+    add("--branch", metavar="NAME", help="the memory branch (default: that of the workflow or settings)")
     add("--config", type=Path, metavar="FILE", help="settings to check before you push them")
-    add("--store", type=Path, metavar="DIR", help="check a store instead")
-    add("--offline", action="store_true", help="use git but no API")
-    add("--verbose", action="store_true", help="also show in full what is fine")
+    add("--store", type=Path, metavar="DIR", help="check this store instead of a repository")
+    add("--offline", action="store_true", help="ask git, but no API")
+    add("--verbose", action="store_true", help="show every check in full")
     add_json(command, "the findings")
 
 
@@ -257,22 +259,24 @@ def doctor(command: argparse.ArgumentParser) -> None:
 def try_repository(command: argparse.ArgumentParser) -> None:
     """Preview the comments on a repository's newest issues, as a local page.
 
-    Reads the issues of a repository and writes a local page that shows what Precedent would have said on the newest
-    ones, each against older ones only. It writes nothing to the repository: a token without any scope is enough for
-    a public one. Reads it from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.
+    Reads the issues of a repository and writes a local page that shows what Precedent would have said on each of the
+    newest ones, knowing only older ones. It writes nothing to the repository, so a token without scopes is enough for
+    a public one. Reads the token from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.
     """
     add = command.add_argument
-    add("repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or its address")
+    add(
+        "repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or the URL of one of its pages"
+    )
     add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
-    read = f"how many of the most recently changed issues are read, or all (default {HISTORY:,})"
+    read = f"how many issues are read at least, the last changed first, or all (default {HISTORY:,})"
     add("--history", type=_history_size, default=HISTORY, metavar="N", help=read)
     add("--config", type=Path, metavar="FILE", help="settings to try (default: the program's)")
     add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
     add("--open", action="store_true", help="open the page in the browser")
     add("--server", type=address, metavar="URL", help="your own server, which receives the token")
     again = command.add_mutually_exclusive_group()
-    again.add_argument("--fresh", action="store_true", help="forget everything read before")
-    again.add_argument("--offline", action="store_true", help="use what was read before and ask no server")
+    again.add_argument("--fresh", action="store_true", help="discard earlier downloads")
+    again.add_argument("--offline", action="store_true", help="use only earlier downloads")
     add_json(command, "figures and the path of the page")
 
 
@@ -288,10 +292,10 @@ def action(command: argparse.ArgumentParser) -> None:
 
 @command(CONNECT, "mcp --offline")
 def mcp(command: argparse.ArgumentParser) -> None:
-    """Offer the memory to coding agents as read-only tools (MCP).
+    """Serve the memory to coding agents as read-only tools (MCP).
 
-    A server of the Model Context Protocol. An agent starts it and talks to it over stdin and stdout; docs/mcp.md
-    shows how to register it. It ends when stdin does.
+    A server of the Model Context Protocol. An agent starts it, talks to it over stdin and stdout, and ends it by
+    closing stdin; docs/mcp.md shows how to register it.
     """
     command.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store")
     add_repo(command, "the repository (default: that of the checkout here)")
@@ -307,8 +311,8 @@ def skill(command: argparse.ArgumentParser) -> None:
     actions.add_parser("show", help="print the page")
     install = actions.add_parser("install", help="write it to .agents/skills/cross-reference/SKILL.md")
     add = install.add_argument
-    add("--print", action="store_true", help="print the page instead, for an agent that looks elsewhere")
-    add("--dry-run", action="store_true", help="write nothing; say what would be written")
+    add("--print", action="store_true", help="print the page instead, for agents that look in another folder")
+    add("--dry-run", action="store_true", help="say what would be written, and write nothing")
     add("--force", action="store_true", help="replace a page that was edited by hand")
     add_json(install, "what happened to the file")
 
@@ -317,7 +321,7 @@ def skill(command: argparse.ArgumentParser) -> None:
 def completion(command: argparse.ArgumentParser) -> None:
     """Print a completion script for a shell.
 
-    For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". docs/agents.md has the other shells.
+    For bash, put eval "$(precedent completion bash)" into ~/.bashrc. docs/agents.md has the other shells.
     """
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -342,7 +346,7 @@ def learn(command: argparse.ArgumentParser) -> None:
         type=number(1, 86_400),
         default=60,
         metavar="N",
-        help="time limit, not counting the training of words (default 60)",
+        help="time limit, besides training the word vectors (default 60)",
     )
     add_repo(command)
     add_semantic(command)
@@ -351,13 +355,16 @@ def learn(command: argparse.ArgumentParser) -> None:
 
 @command(STORE, "answer 42 --store DIR")
 def answer(command: argparse.ArgumentParser) -> None:
-    """Write the comment for a thread of a store."""
+    """Print the comment that a thread of a store would get."""
     command.add_argument(
-        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the text that is the thread's id"
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its URL), or the text that is the thread's id"
     )
     add_store(command)
     command.add_argument(
-        "--as-of", choices=("created", "now"), default="now", help="created: see nothing newer than the thread"
+        "--as-of",
+        choices=("created", "now"),
+        default="now",
+        help="created: use nothing newer than the thread (default now)",
     )
     add_repo(command)
     add_semantic(command)
@@ -372,23 +379,23 @@ def outcomes(command: argparse.ArgumentParser) -> None:
     wanted.add_argument("--ids", metavar="ID,…", help="these threads, separated by commas (default: all closed)")
     wanted.add_argument("--sample", type=number(1, MOST), metavar="N", help="N random closed threads")
     command.add_argument("--seed", type=number(0, 999_999_999), default=1, metavar="S", help="random seed (default 1)")
-    add_repo(command, "tells links to it from others")
+    add_repo(command, "the repository, for links and full references")
     add_json(command, "the outcomes")
     add_header(command)
 
 
 @command(STORE, "references < comment.md")
 def references(command: argparse.ArgumentParser) -> None:
-    """List the issues that a text on stdin refers to, as JSON."""
+    """List the issues that a text on stdin mentions, as JSON."""
     add_repo(command, "the repository that the text belongs to")
     add = command.add_argument
-    add("--number", type=issue, metavar="N", help="the issue that the text belongs to; it is left out")
-    add("--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix")
+    add("--number", type=issue, metavar="N", help="the text's own issue, which is left out")
+    add("--autolink", action="append", default=[], metavar="PREFIX", help="a prefix of custom links; may be repeated")
 
 
 @command(MEASURE, "eval --threads history.jsonl --queries queries.jsonl")
 def evaluate(command: argparse.ArgumentParser) -> None:
-    """Measure how well an archive's known duplicates are found, each as of its creation."""
+    """Measure how well an archive's known duplicates are found."""
     add = command.add_argument
     add("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
     add(
@@ -396,7 +403,7 @@ def evaluate(command: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="FILE",
-        help="one JSON object a line: id, relevant (a list of ids)",
+        help="one JSON object per line: id, and relevant, a list of ids",
     )
     add("--window-days", type=number(1, 100_000), metavar="N", help="candidates no older than N days")
     add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
@@ -404,9 +411,14 @@ def evaluate(command: argparse.ArgumentParser) -> None:
         "--ranking",
         choices=("own", "shipped"),
         default="own",
-        help="own: refitted on the way, as a repository does once it has 100 marked duplicates (default)",
+        help="own: refitted along the way, as a repository with 100 marked duplicates does (default)",
     )
-    add("--folds", type=number(2, 50), metavar="N", help="fit the weights to the other folds of the queries, by time")
+    add(
+        "--folds",
+        type=number(2, 50),
+        metavar="N",
+        help="fit the weights to the other N - 1 folds of the queries, by time",
+    )
     add_semantic(command)
     add("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
     add_json(command, "the figures and all ranks")
@@ -414,14 +426,14 @@ def evaluate(command: argparse.ArgumentParser) -> None:
 
 @command(MEASURE, "backtest --store DIR --html report.html")
 def backtest(command: argparse.ArgumentParser) -> None:
-    """Replay the newest issues of a store."""
+    """Replay a store's newest issues, and measure the comments."""
     add_replay(command)
     command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
 
 
 @command(MEASURE, "calibrate --store DIR")
 def calibrate(command: argparse.ArgumentParser) -> None:
-    """Choose the confidence from which a store's hits are shown."""
+    """Set the confidence from which a store's hits are shown."""
     add_replay(command)
     wanted = command.add_mutually_exclusive_group()
     wanted.add_argument(
@@ -436,26 +448,26 @@ def calibrate(command: argparse.ArgumentParser) -> None:
 def serve(command: argparse.ArgumentParser) -> None:
     """Run as a GitHub App: receive webhooks and handle them.
 
-    Options are environment variables, PRECEDENT_APP_ID and so on; docs/self-hosting.md lists them. These flags take
-    precedence over their variables.
+    Most options are environment variables, such as PRECEDENT_APP_ID; docs/self-hosting.md lists them. These flags
+    override their variables.
     """
     add_server(command, "data", "database_url", "host", "port", "workers", "jobs")
-    command.add_argument("--check", action="store_true", help="report everything that is missing, and end")
+    command.add_argument("--check", action="store_true", help="report everything that is missing, and exit")
 
 
 @command(SERVER, "worker --jobs 8")
 def worker(command: argparse.ArgumentParser) -> None:
-    """Handle webhooks that a server elsewhere received, from a shared database."""
+    """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "jobs")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
 
 
 @command(SERVER, "jobs list")
 def jobs(command: argparse.ArgumentParser) -> None:
-    """List a server's deliveries, retry dead ones, drop some."""
+    """List a server's deliveries; retry or drop some."""
     add = command.add_argument
     add("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
-    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="of deliveries, as listed")
+    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="deliveries to retry or drop, by number")
     add("--all-dead", action="store_true", help="retry, drop: all dead deliveries instead of numbers")
     add("--state", choices=STATES, help="list: deliveries in this state")
     add("--lane", metavar="ID-ID", help="list: deliveries of this repository, as listed")

@@ -131,7 +131,7 @@ class CommandSettings:
 class IgnoreSettings:
     authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN)
     labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
-    people: tuple[str, ...] = setting((), "Accounts whose words are never quoted.", **_LOGIN)
+    people: tuple[str, ...] = setting((), "Accounts that are never quoted and never answered.", **_LOGIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class CommentSettings:
         choices=get_args(RedirectLinks),
     )
     daily_limit: int = setting(50, "Most comments in any 24 hours, including replies.", low=1, high=500)
-    answer_within_hours: int = setting(24, "Issues older than this are not answered.", low=1, high=168)
+    answer_within_hours: int = setting(24, "Issues older than this when first seen are not answered.", low=1, high=168)
 
 
 @dataclass(frozen=True, slots=True)

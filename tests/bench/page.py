@@ -80,7 +80,7 @@ def over(result: Result) -> str:
 
 
 def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iterator[str]:
-    """A heading, the table, tables beside it, the plot, and when it was measured."""
+    """A heading, the table, further tables, the plot, and the data; the commit if it is not that of the newest part."""
     if not results:
         return
     yield f"### {TITLES[group]}\n"
@@ -92,7 +92,9 @@ def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iter
     if group in PICTURES:
         yield picture(PICTURES[group])
     for entry in entries(group, kept):
-        yield f"{entry['data']}. {entry['date']}, commit `{entry['commit']}`, {entry['note']}.\n"
+        is_newest = all(entry[key][:12] == kept[key][:12] for key in ("date", "commit", "note"))
+        when = "" if is_newest else f" {entry['date']}, commit `{entry['commit']}`, {entry['note']}."
+        yield f"{entry['data']}.{when}\n"
 
 
 def once(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:

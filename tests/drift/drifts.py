@@ -93,7 +93,7 @@ DRIFTS = {
     ),
     "an option that is gone": Drift(
         "bot/cli/options.py",
-        '    add("--verbose", action="store_true", help="also show in full what is fine")\n',
+        '    add("--verbose", action="store_true", help="show every check in full")\n',
         "",
         COMMANDS,
         "--verbose",
@@ -140,7 +140,7 @@ DRIFTS = {
         "bot/cli/options.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
     ),
     "a command in a sentence": Drift(
-        "docs/evaluation.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"
+        "docs/faq.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"
     ),
     # tools for agents
     "a parameter of a tool": Drift(

@@ -117,7 +117,7 @@ def later(code: int, says: str) -> Outcome:
 
 
 FINE = Outcome(0, "", "now", True)
-NOTHING = "Nothing is written or posted; the next run catches up."
+NOTHING = "Nothing is written or posted."
 
 ROWS = (
     Row("fetch: 401", struck(FETCH, "401"), later(1, "git fetch"), "The error names the remedy. " + NOTHING),

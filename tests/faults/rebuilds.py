@@ -32,17 +32,17 @@ class Row:
 AGAIN = "Start `rebuild` again later"
 LIMIT = "limit is reached until"
 ROWS = (
-    Row("503", "503", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
+    Row("503", "503", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read."),
     Row("503 once", "503", 0, "", "now", "The request is repeated.", times=1),
-    Row("dropped", "drop", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read; scheduled runs and the next `rebuild` continue."),
-    Row("primary limit", "primary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
-    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
-    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read; the next runs continue."),
+    Row("dropped", "drop", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read."),
+    Row("primary limit", "primary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read."),
+    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read."),
+    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The run succeeds with a notice and keeps what it read."),
     Row("secondary limit of a second", "secondary403", 0, "", "now", "The run waits for a limit that ends within 90 seconds.", times=1, seconds=1),
     Row("401", "401", 1, "refused the token", "later", "The error names the remedy. The run keeps what it read."),
     Row("permission", "permission", 1, "issues: write", "later", "The error names the remedy. The run keeps what it read."),
     Row("404", "404", 0, "", "now", "The run uses REST, as on a server without GraphQL."),
-    Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is treated as deleted. The next run after they are on again continues."),
+    Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is treated as deleted."),
 )  # fmt: skip
 
 

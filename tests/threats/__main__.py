@@ -17,8 +17,8 @@ OPENING = """# Threats and the tests that try them
 
 For each threat: the defence, and how many tests in which file try it. `tests/threats/table_content.py` and
 `table_process.py` name each test. [Security](security.md) explains who is trusted with what.
-`python -m tests.threats` writes this page; with `--check` it fails if a row has no test, or names one that does not
-exist.
+
+`python -m tests.threats` writes this page.
 """
 ROWS = range(1, 37)
 
