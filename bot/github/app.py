@@ -23,7 +23,6 @@ from jwt.exceptions import PyJWTError
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
-from bot.github.api import PER_PAGE, object_in, objects_in
 from bot.github.errors import (
     ForgeError,
     Gone,
@@ -35,6 +34,8 @@ from bot.github.errors import (
     Unreachable,
     meaning_of,
 )
+from bot.github.threads import object_in, objects_in
+from bot.github.transport import PER_PAGE
 
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """Permissions of a token, and all that the App needs."""
