@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
-from bot.cli.commands.what import run_what
+from bot.cli.commands.search import run_what
 from bot.cli.output import NOTHING, show_notes
 from bot.comment.catalogue import count
 from bot.comment.clean_text import one_line
