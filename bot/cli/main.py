@@ -124,7 +124,7 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
 
         return lambda _: CommandResult("", run_action())
     name = ALIASES.get(command, command)
-    module = import_module(f"bot.cli.commands.{COMMANDS[name].options.__name__}")
+    module = import_module(f"bot.cli.commands.{COMMANDS[name].module}")
     return getattr(module, f"run_{name.replace('-', '_')}")  # type: ignore[no-any-return]
 
 

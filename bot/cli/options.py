@@ -30,6 +30,7 @@ from bot.cli.arguments import (
     since,
 )
 from bot.comment.clean_text import clean
+from bot.domain.kinds import Kind
 from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 
 Options = Callable[[argparse.ArgumentParser], None]
@@ -54,13 +55,14 @@ _ACTION = re.compile(
 class CommandSpec(NamedTuple):
     """A command: the function that adds its options, which describes it too; its purpose, an example, a second name.
 
-    `bot.cli.commands` has a module of the function's name, with a function ``run_NAME``.
+    `bot.cli.commands` has a ``module``, by default of the function's name, with a function ``run_NAME``.
     """
 
     options: Options
     purpose: str
     example: str
     alias: str = ""
+    module: str = ""
 
     @property
     def help(self) -> str:
@@ -75,11 +77,13 @@ COMMANDS: dict[str, CommandSpec] = {}
 """All commands by name, in the order in which they are listed."""
 
 
-def command(purpose: str, example: str, alias: str = "") -> Callable[[Options], Options]:
+def command(purpose: str, example: str, alias: str = "", module: str = "") -> Callable[[Options], Options]:
     """Register a command; its name is the first word of the example."""
 
     def register(options: Options) -> Options:
-        COMMANDS[example.split(maxsplit=1)[0]] = CommandSpec(options, purpose, example, alias)
+        COMMANDS[example.split(maxsplit=1)[0]] = CommandSpec(
+            options, purpose, example, alias, module or options.__name__
+        )
         return options
 
     return register
@@ -91,7 +95,7 @@ def search(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("words", nargs="+", metavar="WORDS", help="the words to look for")
     add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
-    add("--kind", choices=("issue", "pull", "page", "session"), help="only this kind (default: all but sessions)")
+    add("--kind", choices=[kind.value for kind in Kind], help="only this kind (default: all but sessions)")
     add("--label", action="append", default=[], help="only threads with this label; if repeated, with all of them")
     add("--author", metavar="LOGIN", help="only threads that this account opened")
     add(
@@ -113,7 +117,7 @@ def search(command: argparse.ArgumentParser) -> None:
     add_header(command)
 
 
-@command(ASK, "smart-search session timeout", alias="ss")
+@command(ASK, "smart-search session timeout", alias="ss", module="search")
 def smart_search(command: argparse.ArgumentParser) -> None:
     """Find threads by words, ranked by your current work."""
     add = command.add_argument
@@ -124,14 +128,14 @@ def smart_search(command: argparse.ArgumentParser) -> None:
     add_header(command)
 
 
-@command(ASK, "what")
+@command(ASK, "what", module="search")
 def what(command: argparse.ArgumentParser) -> None:
     """List threads, decisions and tasks related to your branch."""
     add_answer(command)
     add_header(command)
 
 
-@command(ASK, "related auth/*.py")
+@command(ASK, "related auth/*.py", module="search")
 def related(command: argparse.ArgumentParser) -> None:
     """Find threads that name some files, and their decisions."""
     command.add_argument(
@@ -431,7 +435,7 @@ def backtest(command: argparse.ArgumentParser) -> None:
     command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
 
 
-@command(MEASURE, "calibrate --store DIR")
+@command(MEASURE, "calibrate --store DIR", module="backtest")
 def calibrate(command: argparse.ArgumentParser) -> None:
     """Set the confidence from which a store's hits are shown."""
     add_replay(command)

@@ -1,71 +1,53 @@
-"""Answers the tools: data, and the same as short text. Loaded when a tool runs."""
+"""Answers the requests that tools make: data, and the same as short text. Loaded when a tool runs.
+
+In the text each thread is a few lines, and other people's words stand in quotation marks on one line or are indented.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account, cut
-from bot.comment.prompt import DATA_NOTICE
-from bot.domain.answer import Context, Match, Mention
-from bot.domain.thread import Thread
+from bot.comment.clean_text import cut, one_line
+from bot.comment.prompt import DATA_NOTICE, visible
+from bot.domain.kinds import Kind, OutcomeKind
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.local_cache.local_memory import LocalMemory, settings_of
-from bot.mcp import text
-from bot.mcp.context import ToolAnswer, ToolContext, now
-from bot.questions.requests import MIN_CHARS, Issue, SmartSearch, WordSearch, WorkRequest
+from bot.mcp.tools import ToolAnswer, ToolContext, now
+from bot.questions.requests import IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
 from bot.questions.search import search_memory
-from bot.questions.thread import MOST, bounded, conversation, indented, plain
-from bot.questions.views import MAX_TITLE, Row, cited, holds, linked_rows, passage_row, short_row, work_rows
-from bot.settings.schema import Settings
-
-HISTORY_SHARE = 0.5
-"""Largest share of the characters that recent conversation may fill."""
+from bot.questions.thread import INDENT, MOST, bounded, indented, plain, read_thread, signed
+from bot.questions.views import (
+    RELATED,
+    RELATED_PAGE,
+    WORK,
+    Row,
+    holds,
+    linked_rows,
+    passage_row,
+    row_of,
+    short_row,
+    work_rows,
+)
 
 SEARCHED = "issues, pull requests and pages"
+TITLE, SENTENCE, SUMMARY = 160, 240, 300
+DECISIONS, FILES, REASONS = 3, 6, 4
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
-_SECTIONS = {
-    "related": "Related to the branch",
-    "decisions": "Decided about the files at hand",
-    "tasks": "Open tasks",
-    "recent": "Decided last, about anything",
-}
 
 
-def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
-    return ToolAnswer(data, cut(text.headed(line, data, body), MOST))
+def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
+    """Answer a request of `bot.questions.requests`."""
+    return _ANSWERS[type(request)](tools, request)
 
 
-def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ()) -> Row:
-    """The fields that every answer has, then its own; within bounds, and with nothing hidden in them."""
-    shared = {"nothing_relevant": not found, "searched": searched, "notes": list(notes), "notice": DATA_NOTICE}
-    return dict(plain(bounded({**shared, **fields})))
-
-
-def _of_memory(tools: ToolContext, place: LocalMemory, fields: Row, *, found: bool) -> Row:
-    notes = [line for line in place.note.split("\n") if line]
-    if tools.where.offline and place.store is None and place.cache:
-        with suppress(ValueError):
-            age = now() - datetime.fromisoformat(place.local_cache.fact("fetched"))
-            notes.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
-    return _data(fields, found=found, searched=place.local_cache.size, notes=notes)
-
-
-def ago(seconds: float) -> str:
-    """An age in its largest unit: ``3 hours ago``."""
-    for size, name in _UNITS:
-        if seconds >= size:
-            return f"{count(int(seconds // size), name)} ago"
-    return "less than a minute ago"
-
-
-def answer_search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
-    """The threads that hold these words, or the messages of sessions."""
+def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
     if asked.is_of_sessions:
-        return _answer_sessions(tools, asked)
+        return _search_sessions(tools, asked)
     with tools.opened() as place:
         found = search_memory(asked, place.local_cache)
         hits = [
@@ -74,25 +56,28 @@ def answer_search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
         ]
         fields: Row = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": []}
         data = _of_memory(tools, place, fields, found=bool(hits))
-    return _answer_hits(data, f"for {text.quoted(asked.words, 80)}", asked.limit)
+    return _hits_answer(data, _for(asked.words), asked.limit)
 
 
-def _answer_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
+def _search_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
     from bot.local_cache.sessions import search_sessions
 
-    found = search_sessions(asked, tools.folder, "", warn=tools.where.warn)
+    found = search_sessions(asked, tools.where.folder, "", warn=tools.where.warn)
     said = [passage_row(one) for one in found.passages]
     data = _data({"hits": [], "linked": [], "passages": said}, found=bool(said), searched=found.searched)
-    about, searched = f"for {text.quoted(asked.words, 80)}", f"{count(found.searched, 'session')} searched."
+    searched = f"{count(found.searched, 'session')} searched."
     if not said:
-        return _answer(f"Nothing relevant {about}: {searched}", data)
-    more = ", and there may be more" if len(said) == asked.limit else ""
-    line = f"{count(len(data['passages']), 'message')} found {about}{more}: {searched}"
-    return _answer(line, data, f"\nSaid in sessions on this machine:\n{text.passages_text(data['passages'])}")
+        return _answer(f"Nothing relevant {_for(asked.words)}: {searched}", data)
+    line = f"{count(len(data['passages']), 'message')} found {_for(asked.words)}{_more(said, asked.limit)}: {searched}"
+    told = "".join(
+        f"\nsession {_line(each['session_id'])} ({_line(each['type'])}, {each['timestamp'][:10]})\n"
+        f"{INDENT}{quoted(each['content'], SUMMARY)}\n"
+        for each in data["passages"]
+    )
+    return _answer(line, data, f"\nSaid in sessions on this machine:\n{told}")
 
 
-def answer_smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
-    """The threads related to these words, to the work at hand, or to both."""
+def _smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
     from bot.questions.smart_search import smart
 
     with tools.opened() as place:
@@ -100,85 +85,101 @@ def answer_smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
         hits = [short_row(one.card, place.home, score=round(one.score, 2), why=list(one.why)) for one in found.hits]
         fields = {"hits": hits, "used": list(found.used), "unused": list(found.unused)}
         data = _of_memory(tools, place, fields, found=bool(hits))
-    about = f"for {text.quoted(asked.words, 80)}" if asked.words else "to the work at hand"
-    return _answer_hits(data, about, asked.limit)
+    return _hits_answer(data, _for(asked.words) if asked.words else "to the work at hand", asked.limit)
 
 
-def _answer_hits(data: Row, about: str, limit: int) -> ToolAnswer:
-    signals = _signals(data)
+def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
+    searched, signals = f"{data['searched']} {SEARCHED}", _signals(data)
     if data["nothing_relevant"]:
-        return _answer(f"Nothing relevant {about}: {data['searched']} {SEARCHED} searched.{signals}", data)
+        return _answer(f"Nothing relevant {about}: {searched} searched.{signals}", data)
     near = data.get("linked")
-    body = text.rows_text(data["hits"]) + (f"\nLinked to these:\n{text.rows_text(near)}" if near else "")
-    more = ", and there may be more" if len(data["hits"]) == limit else ""
-    searched = f"{data['searched']} {SEARCHED}"
-    return _answer(f"{len(data['hits'])} of {searched} are relevant {about}{more}.{signals}", data, body)
+    body = _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "")
+    line = f"{len(data['hits'])} of {searched} are relevant {about}{_more(data['hits'], limit)}.{signals}"
+    return _answer(line, data, body)
 
 
-def answer_what(tools: ToolContext, asked: WorkRequest) -> ToolAnswer:
-    """What is related to the work at hand, decided about its files, open near it, and was decided last."""
+def _for(words: str) -> str:
+    return f"for {quoted(words, 80)}"
+
+
+def _more(found: Sequence[Row], limit: int) -> str:
+    return ", and there may be more" if len(found) == limit else ""
+
+
+def _what(tools: ToolContext, asked: WorkRequest) -> ToolAnswer:
     from bot.questions.what import find_what
 
     with tools.opened() as place:
         found = find_what(asked, place.local_cache)
         fields = work_rows(found, place.home) | {"used": list(found.used), "unused": list(found.unused)}
         data = _of_memory(tools, place, fields, found=found.is_relevant)
-    body = "".join(f"\n{title}:\n{text.rows_text(data[name])}" for name, title in _SECTIONS.items() if data[name])
+    sections = ((section.title_for_agents, data[name]) for name, section in WORK.items())
+    body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows)
     line = "What the memory has on the work at hand." if found.is_relevant else "Nothing relevant to the work at hand."
     return _answer(f"{line} {data['searched']} {SEARCHED} searched.{_signals(data)}", data, body)
 
 
 def _signals(data: Mapping[str, Any]) -> str:
     used, unused = data.get("used", ()), data.get("unused", ())
-    parts = [f"Used: {', '.join(map(text.quoted, used))}."] if used else []
-    parts += [f"Not used: {'; '.join(map(text.quoted, unused))}."] if unused else []
-    return "".join(f"\n{text.plain_line(part)}" for part in parts)
+    parts = [f"Used: {', '.join(map(quoted, used))}."] if used else []
+    parts += [f"Not used: {'; '.join(map(quoted, unused))}."] if unused else []
+    return "".join(f"\n{_line(part)}" for part in parts)
 
 
-def answer_conversation(tools: ToolContext, name: str, chars: int) -> ToolAnswer:
-    """One thread, with as much of its conversation as fits into ``chars``."""
-    from bot.local_cache.threads import thread_named
+def _conversation(tools: ToolContext, asked: ThreadRequest) -> ToolAnswer:
+    from bot.local_cache.threads import card_named, thread_named
 
     with tools.opened() as place:
-        thread = thread_named(place, name)
+        thread = thread_named(place, asked.name)
         if thread is None:
-            return _unknown(tools, place, text.quoted(name, 80), conversation=[])
-        said = conversation(thread, chars)
+            return _unknown(tools, place, quoted(asked.name, 80), conversation=[])
+        said = read_thread(asked, thread, card_named(place, thread), place.local_cache).said
         fields = _known(place, thread) | {"conversation": said.messages, "omitted": said.omitted}
         data = _of_memory(tools, place, fields, found=True)
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
-    spoken = "".join(f"\n{_speaker(each)}\n{indented(each['text'])}" for each in data["conversation"])
-    line = f"{text.head_text(data['thread'])}\n{len(thread.comments) + 1} messages{left_out}."
+    # only we write lines that are not indented
+    spoken = "".join(
+        f"\n[{signed(each['author'], each['role'])}, {each['at'][:10]}]\n{indented(each['text'])}"
+        for each in data["conversation"]
+    )
+    line = f"{_head(data['thread'])}\n{len(thread.comments) + 1} messages{left_out}."
     return _answer(line, data, f"{_decided(data['thread'])}{spoken}")
 
 
-def answer_issue(tools: ToolContext, issue: Issue, chars: int) -> ToolAnswer:
-    """What the bot would say about an issue, and what was said on it in the last days."""
-    from bot.comment.prompt import as_xml
-    from bot.domain.thread import RepositoryAddress
+def _issue(tools: ToolContext, asked: IssueRequest) -> ToolAnswer:
     from bot.local_cache.sessions import sessions_of_issue
     from bot.local_cache.threads import open_records
-    from bot.recall.answer import recall
-    from bot.recall.library import WithoutWords
+    from bot.questions.issue import QuestionService, issue_context
 
     with tools.opened() as place:
-        number = issue.within(place.repo)
-        settings = settings_of(place)
+        number = asked.issue.within(place.repo)
         with open_records(place) as memory:
-            thread = WithoutWords(memory, settings.ignore.people).records([number]).get(number)
+            service = QuestionService(memory, settings_of(place), RepositoryAddress(place.repo or None))
+            thread = service.quiet.records([number]).get(number)
             if not isinstance(thread, Thread):
                 return _unknown(tools, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
-            found = recall(thread, memory, _within(chars, settings), RepositoryAddress(place.repo or None))
-        talk = [thread, *sessions_of_issue(place, number)]
-        history = _history(talk, tools.me or (settings.comment.author,), int(chars * HISTORY_SHARE))
-        context, omitted = _fitted(found, chars - len(history))
-        quoted = as_xml(context, history)
-        fields = _known(place, thread) | _context_fields(context) | {"quoted": quoted, "omitted": omitted}
-        data = _of_memory(tools, place, fields, found=bool(quoted))
-    head, decided = text.head_text(data["thread"]), _decided(data["thread"])
-    if not quoted:
+            found = issue_context(asked, thread, sessions_of_issue(place, number), service)
+        fields = _known(place, thread) | {
+            "related": [row_of(RELATED, each) for each in found.related],
+            "pages": [row_of(RELATED_PAGE, each) for each in found.context.pages],
+            "elsewhere": list(found.context.elsewhere),
+            "quoted": found.quoted,
+            "omitted": found.omitted,
+        }
+        data = _of_memory(tools, place, fields, found=bool(found.quoted))
+    head, decided = _head(data["thread"]), _decided(data["thread"])
+    if not found.quoted:
         return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED} searched.", data, decided)
     return _answer(head, data, f"{decided}\n{data['quoted']}")
+
+
+_ANSWERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
+    WordSearch: _search,
+    SmartSearch: _smart_search,
+    WorkRequest: _what,
+    ThreadRequest: _conversation,
+    IssueRequest: _issue,
+}
 
 
 def _unknown(tools: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
@@ -193,73 +194,89 @@ def _known(place: LocalMemory, thread: Thread) -> Row:
     return {"found": True, "thread": short_row(card_named(place, thread), place.home)}
 
 
-def _within(chars: int, known: Settings) -> Settings:
-    """The settings with budgets of at most a third of these characters."""
-    most = chars // 3
-    references = replace(known.references, chars=min(known.references.chars, most))
-    budget = min(known.troubleshooting.total_budget_chars, most)
-    return replace(
-        known, references=references, troubleshooting=replace(known.troubleshooting, total_budget_chars=budget)
-    )
+def _of_memory(tools: ToolContext, place: LocalMemory, fields: Row, *, found: bool) -> Row:
+    notes = [line for line in place.note.split("\n") if line]
+    if tools.where.offline and place.store is None and place.cache:
+        with suppress(ValueError):
+            age = now() - datetime.fromisoformat(place.local_cache.fact("fetched"))
+            notes.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
+    return _data(fields, found=found, searched=place.local_cache.size, notes=notes)
 
 
-def _history(talk: Sequence[Thread], mine: Sequence[str], room: int) -> str:
-    """What was said on the issue in the last days, as XML; "" if that is only its opening text."""
-    from bot.comment.prompt import Xml, render
-    from bot.questions.context import history_of, recent_conversations
+def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ()) -> Row:
+    """The fields that every answer has, then its own; within bounds, and with nothing hidden in them."""
+    shared = {"nothing_relevant": not found, "searched": searched, "notes": list(notes), "notice": DATA_NOTICE}
+    return dict(plain(bounded({**shared, **fields})))
 
-    said = recent_conversations(talk, mine, now())
-    if room < MIN_CHARS or sum(len(one.turns) for one in said.conversations) < 2:
+
+def ago(seconds: float) -> str:
+    """An age in its largest unit: ``3 hours ago``."""
+    for size, name in _UNITS:
+        if seconds >= size:
+            return f"{count(int(seconds // size), name)} ago"
+    return "less than a minute ago"
+
+
+def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
+    notes = "".join(f"Note: {_line(note)}\n" for note in data["notes"])
+    text = f"{line}\n{notes}{DATA_NOTICE if body else ''}\n{body}".rstrip() + "\n"
+    return ToolAnswer(data, cut(text, MOST))
+
+
+def quoted(text: str, most: int = SENTENCE) -> str:
+    """The text on one line in quotation marks, those in it escaped."""
+    return json.dumps(cut(one_line(visible(text)), most), ensure_ascii=False)
+
+
+def _line(text: str) -> str:
+    return cut(one_line(visible(text)), SUMMARY)
+
+
+def _rows_text(found: Sequence[Row]) -> str:
+    return "".join("\n" + "".join(f"{line}\n" for line in _row_lines(each)) for each in found)
+
+
+def _row_lines(row: Row) -> Iterator[str]:
+    yield _head(row)
+    if row.get("why"):
+        yield f"{INDENT}found because: {_line('; '.join(row['why'][:REASONS]))}"
+    if told := _ending(row):
+        yield f"{INDENT}ended: {told}"
+    elif row["summary"]:
+        yield f"{INDENT}summary: {quoted(row['summary'], SUMMARY)}"
+    yield from (f"{INDENT}{_decision(each)}" for each in row["decisions"][:DECISIONS])
+    if row["files"]:
+        yield f"{INDENT}files: {_line(', '.join(row['files'][:FILES]))}"
+    if row["url"]:
+        yield f"{INDENT}{row['url']}"
+
+
+def _head(row: Row) -> str:
+    """The first line of a thread: how to cite it, what it is, its title."""
+    kind = Kind(row["kind"])
+    state = f"{row['state']} {kind.traits.noun}" if kind.is_on_github else kind.traits.noun
+    return f"{_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quoted(row['title'], TITLE)}"
+
+
+def _ending(row: Row) -> str:
+    """How it ended, in a few words; "" if unknown."""
+    outcome = row["outcome"]
+    if outcome["kind"] == OutcomeKind.UNKNOWN:
         return ""
-    form = Xml(is_part=True)
-    return render(history_of(said, form, room), form)
+    words = [outcome["kind"]]
+    words += [f"by {outcome['fix']}"] if outcome["fix"] else []
+    words += [f"in {outcome['release']}"] if outcome["release"] else []
+    words += [f"of #{outcome['duplicate_of']}"] if outcome["duplicate_of"] is not None else []
+    said = f": {quoted(outcome['quote'])}" if outcome["quote"] else ""
+    return one_line(" ".join(words)) + said
 
 
-def _fitted(context: Context, room: int) -> tuple[Context, int]:
-    """The context without what does not fit, the least important left out first; and how many that is."""
-    from bot.comment.prompt import as_xml
-
-    omitted = 0
-    for name in ("pages", "open_now", "also_mentioned", "seen_before", "mentioned"):
-        while getattr(context, name) and len(as_xml(context)) > room:
-            context = replace(context, **{name: getattr(context, name)[:-1]})
-            omitted += 1
-    return context, omitted
-
-
-def _context_fields(context: Context) -> Row:
-    mentions = (one for one in (*context.mentioned, *context.also_mentioned) if not one.missing)
-    related = [_related("mentioned", one, 1.0, ("mentioned in the text",)) for one in mentions]
-    related += [_related("seen before", one, one.similarity, one.why) for one in context.seen_before]
-    related += [_related("open now", one, one.similarity, one.why) for one in context.open_now]
-    return {
-        "related": related,
-        "pages": [{"title": one.title, "url": one.url, "similarity": one.similarity} for one in context.pages],
-        "elsewhere": list(context.elsewhere),
-    }
-
-
-def _related(how: str, one: Mention | Match, similarity: float, why: Sequence[str]) -> Row:
-    return {
-        "id": one.id,
-        "cite": cited(one.id),
-        "how": how,
-        "state": one.state,
-        "similarity": round(similarity, 2),
-        "outcome": one.outcome.kind.value,
-        "fix": one.fix.ref if one.fix else one.outcome.fix or "",
-        "title": one.title[:MAX_TITLE],
-        "why": list(why),
-    }
+def _decision(decision: Row) -> str:
+    who = one_line(" ".join(filter(None, (decision["author"], decision["role"].lower(), decision["at"][:10]))))
+    return f"decided ({who}): {quoted(decision['text'])}"
 
 
 def _decided(thread: Row) -> str:
-    told = text.row_ending(thread)
+    told = _ending(thread)
     ended = [f"ended: {told}\n"] if told else []
-    return "".join([*ended, *(f"{text.decided_text(each)}\n" for each in thread["decisions"])])
-
-
-def _speaker(message: Row) -> str:
-    """The author, role and day of a message, on an unindented line, which only we write."""
-    role = f", {message['role'].lower()}" if message["role"] not in ("", "NONE") else ""
-    return f"[{account(message['author'])}{role}, {message['at'][:10]}]"
+    return "".join([*ended, *(f"{_decision(each)}\n" for each in thread["decisions"])])

@@ -19,8 +19,7 @@ from mcp.shared.exceptions import MCPError
 from bot import __version__
 from bot.comment.clean_text import cut, one_line
 from bot.errors import PrecedentError, UserError, bug
-from bot.mcp.context import ToolAnswer, ToolContext
-from bot.mcp.tools import ANSWERS, CITING, INSTRUCTIONS, MAX_QUOTED, TITLES, TOOLS, refusal
+from bot.mcp.tools import ANSWERS, CITING, INSTRUCTIONS, MAX_QUOTED, TITLES, TOOLS, ToolAnswer, ToolContext, refusal
 
 AT_ONCE = 4
 """Calls that are answered at the same time; others wait."""
@@ -97,7 +96,10 @@ def answer(context: ToolContext, name: str, given: Mapping[str, object]) -> Tool
     """Run a tool. Never raises: an error of any kind becomes an answer that failed."""
     tool = OFFERED[name]
     try:
-        return tool.fn(context, **checked_arguments(tool, given))  # type: ignore[no-any-return]
+        request = tool.fn(context, **checked_arguments(tool, given))
+        from bot.mcp.answers import answer_to  # the session starts without it
+
+        return answer_to(context, request)
     except PrecedentError as error:
         return ToolAnswer({}, cut(one_line(str(error)), MAX_ERROR), failed=True)
     except Exception as error:  # noqa: BLE001 - the agent gets a line, and the server goes on

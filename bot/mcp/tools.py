@@ -1,33 +1,49 @@
 """The tools for agents: their parameters, their descriptions, and the schemas of their answers.
 
-Each tool fills a request and leaves the rest to `bot.mcp.answers`, which is loaded when a tool runs. A docstring is
-the description that agents get.
+Each tool fills a request; `bot.mcp.answers`, which is loaded when a tool runs, answers it. A docstring is the
+description that agents get.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.mcp.context import ToolAnswer, ToolContext, now
-from bot.questions.requests import Issue, SearchFilter, SmartSearch, WordSearch, WorkRequest, issue_named
+from bot.local_cache.local_memory import LocalMemory, MemoryOptions
+from bot.local_cache.location import open_memory
+from bot.questions.requests import (
+    Issue,
+    IssueRequest,
+    SearchFilter,
+    SmartSearch,
+    ThreadRequest,
+    WordSearch,
+    WorkRequest,
+    issue_named,
+)
 from bot.questions.search import AGO, moment_of
 from bot.questions.views import (
     COUNT,
     FLAG,
     KEY,
+    MESSAGE,
     PASSAGE,
+    RELATED,
+    RELATED_PAGE,
     SCORE,
     TEXT,
     TEXTS,
     THREAD,
-    TIME,
+    WORK,
+    Row,
     Schema,
     list_of,
     record,
@@ -55,6 +71,34 @@ MAX_QUOTED = 60
 
 _NUMBER = re.compile(r"#?([0-9]{1,15})", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:]{5,8}(?:Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII)
+
+
+class ToolAnswer(NamedTuple):
+    """The answer of a tool: data, and the same as short text. ``failed``: the text says in one line what went wrong."""
+
+    data: Row
+    text: str
+    failed: bool = False
+
+
+class ToolContext:
+    """The memory to ask, and the agent's own accounts (``me``). Safe to use from several threads."""
+
+    def __init__(self, where: MemoryOptions, me: tuple[str, ...] = ()) -> None:
+        self.where, self.me = where, me
+        self._opening = Lock()
+
+    @contextmanager
+    def opened(self) -> Iterator[LocalMemory]:
+        """Open the memory as it is now. One thread at a time brings it up to date; all may read at once."""
+        with ExitStack() as stack:
+            with self._opening:
+                place = stack.enter_context(open_memory(self.where))
+            yield place.demand()
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _number(value: object) -> object:
@@ -142,29 +186,27 @@ def memory_smart_search(
         ),
     ] = "",
     limit: Limit = 10,
-) -> ToolAnswer:
+) -> SmartSearch:
     """Search the repository's memory with the work at hand in mind: branch, newest commits and changed files count
     besides the words, and without words they alone are the question. Use it first, before you say that you do not know,
     and whenever you wonder whether something was discussed, decided or fixed before. For an exact search with filters
     use search_memories."""
     from bot.git.checkout import read_worktree
-    from bot.mcp.answers import answer_smart_search
 
-    return answer_smart_search(tools, SmartSearch(query.strip(), read_worktree(tools.folder), now(), limit))
+    return SmartSearch(query.strip(), read_worktree(tools.where.folder), now(), limit)
 
 
-def memory_what(tools: ToolContext) -> ToolAnswer:
+def memory_what(tools: ToolContext) -> WorkRequest:
     """What the repository's memory has on the work at hand, no question asked: threads related to the branch, decisions
     about the files that are changed, open tasks, the newest decisions, up to three of each. Use it when you begin a
     piece of work, before you search or decide anything."""
     from bot.git.checkout import read_worktree
-    from bot.mcp.answers import answer_what
 
-    return answer_what(tools, WorkRequest(read_worktree(tools.folder), now()))
+    return WorkRequest(read_worktree(tools.where.folder), now())
 
 
 def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
-    tools: ToolContext,
+    tools: ToolContext,  # noqa: ARG001 - every tool gets it
     query: Annotated[Words, Field(description="the words to look for")],
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
@@ -182,58 +224,47 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     ] = "",
     limit: Limit = 10,
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
-) -> ToolAnswer:
+) -> WordSearch:
     """Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by
     state, kind, label and time. Use it when you know the words to look for (an error message, a name, a file) and
     before you say that there is nothing about it. expand adds what the hits link to, and what links to them. kind
     session searches the transcripts of agents on this machine instead, with since and limit alone. Read a hit whole
     with get_conversation."""
-    from bot.mcp.answers import answer_search
-
     labels = frozenset(filter(None, [label.strip()]))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
-    return answer_search(tools, WordSearch(query, choice, limit, expand))
+    return WordSearch(query, choice, limit, expand)
 
 
 def get_conversation(
-    tools: ToolContext,
+    tools: ToolContext,  # noqa: ARG001 - every tool gets it
     id: Annotated[
         Key,
         Field(description="the number of an issue or pull request, or the id of a page or session as a search gave it"),
     ],
     max_chars: Chars = CHARS,
-) -> ToolAnswer:
+) -> ThreadRequest:
     """Read one thread of the repository's memory: its head, how it ended, what was decided, and its conversation, in
     full where it fits and else the messages that tell most. Use it on a hit before you rely on it."""
-    from bot.mcp.answers import answer_conversation
-
-    return answer_conversation(tools, id, max_chars)
+    return ThreadRequest(id, max_chars)
 
 
 def issue_context(
     tools: ToolContext,
     number: Annotated[IssueNumber, Field(description="the number of the issue or pull request")],
     max_chars: Chars = CHARS,
-) -> ToolAnswer:
+) -> IssueRequest:
     """What the repository's memory has to say about one issue or pull request: the threads that it mentions, similar
     ones and how they ended, pages that answer it, and what was said on it in the last days. Use it before you work on
     an issue or answer in it."""
-    from bot.mcp.answers import answer_issue
-
-    return answer_issue(tools, number, max_chars)
-
-
-def _shown(description: str) -> Schema:
-    return says(description, list_of({"$ref": "#/$defs/thread"}))
+    return IssueRequest(number, max_chars, now(), tools.me)
 
 
 _SIGNALS = {
     "used": says("the signals of the checkout that counted", TEXTS),
     "unused": says("those that could not be had, and why", TEXTS),
 }
-_WHY = says("why it was found", TEXTS)
 _THREAD = {"anyOf": [schema_of(THREAD), {"type": "object", "maxProperties": 0}]}
-_HITS = list_of(schema_of(THREAD, score=SCORE, why=_WHY))
+_HITS = list_of(schema_of(THREAD, score=SCORE, why=says("why it was found", TEXTS)))
 _LINKED = list_of(
     schema_of(
         THREAD,
@@ -242,19 +273,6 @@ _LINKED = list_of(
         link={"enum": ["reference", "duplicate", "fix"]},
     )
 )
-_MESSAGE = record(author=TEXT, role=TEXT, at=TIME, text=TEXT, cut=says("its end was left out", FLAG))
-_RELATED = record(
-    id=KEY,
-    cite=TEXT,
-    how={"enum": ["mentioned", "seen before", "open now"]},
-    state=TEXT,
-    similarity=SCORE,
-    outcome=TEXT,
-    fix=TEXT,
-    title=TEXT,
-    why=TEXTS,
-)
-
 
 TITLES = {
     "memory_smart_search": "Search, knowing the work at hand",
@@ -279,10 +297,7 @@ def _schema(**fields: Schema) -> Schema:
 ANSWERS = {
     "memory_smart_search": _schema(hits=_HITS, **_SIGNALS),
     "memory_what": _schema(
-        related=_shown("threads related to the branch"),
-        decisions=_shown("decided about the files at hand"),
-        tasks=_shown("open issues near them"),
-        recent=_shown("decided last, about anything"),
+        **{name: says(section.description, list_of({"$ref": "#/$defs/thread"})) for name, section in WORK.items()},
         **_SIGNALS,
     )
     | {"$defs": {"thread": schema_of(THREAD, why=says("why it is shown", TEXTS))}},
@@ -294,14 +309,14 @@ ANSWERS = {
     "get_conversation": _schema(
         found=says("false: there is no such thread", FLAG),
         thread=_THREAD,
-        conversation=list_of(_MESSAGE),
+        conversation=list_of(schema_of(MESSAGE)),
         omitted=says("how many messages were left out", COUNT),
     ),
     "issue_context": _schema(
         found=says("false: there is no record of this issue", FLAG),
         thread=_THREAD,
-        related=list_of(_RELATED),
-        pages=list_of(record(title=TEXT, url=TEXT, similarity=SCORE)),
+        related=list_of(schema_of(RELATED)),
+        pages=list_of(schema_of(RELATED_PAGE)),
         elsewhere=says("threads of other repositories that it names", TEXTS),
         quoted=says("all of it as XML, with conversations; other people's words", TEXT),
         omitted=says("how many of the threads found were left out for want of room", COUNT),

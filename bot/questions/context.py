@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bot.domain.thread import Kind, Thread, ThreadId
-from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest
 from bot.reading.conversations import (
     GAP,
     Conversation,
@@ -142,6 +142,11 @@ class _Taken:
             return costs
         edges = self.form.edges(self.shown(piece.at, piece.turn is None), len(one.turns))
         return costs + sum(map(len, edges)) + between
+
+
+def find_history(request: HistoryRequest, threads: Iterable[Thread], form: Form) -> ConversationHistory:
+    """Choose what to show of the recent conversations of these threads."""
+    return history_of(recent_conversations(threads, request.me, request.now, request.days), form, request.chars)
 
 
 def history_of(past: RecentConversations, form: Form, chars: int = MAX_CHARS) -> ConversationHistory:

@@ -1,4 +1,5 @@
-"""Answers to people's requests: a search by words, an issue by number, the decisions on a topic."""
+"""Answers to people's requests: a search by words, an issue by number, the decisions on a topic; and to agents, what
+memory knows of an issue."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from bot.domain.answer import Context, Mention
+from bot.comment.prompt import Xml, as_xml, render
+from bot.domain.answer import Context, Match, Mention
 from bot.domain.card import LEAST_PART
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
+from bot.questions.context import history_of, recent_conversations
+from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
 from bot.reading.requests import recall_question
 from bot.reading.signals import strip_boilerplate
-from bot.recall.answer import with_fixes
+from bot.recall.answer import recall, with_fixes
 from bot.recall.library import Library, WithoutWords, threads, word_query
 from bot.recall.mentions import find_mentions
 from bot.settings.schema import Settings
@@ -32,6 +37,9 @@ CHARS = 1_500
 
 MAX_TEXT = 100_000
 """Characters of a thread in which the words are looked for."""
+
+HISTORY_SHARE = 0.5
+"""Largest share of an agent's answer that recent conversation may fill."""
 
 _REFERENCE = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
 _ASKING = "asking"
@@ -95,6 +103,75 @@ def decisions_about(topic: str, service: QuestionService) -> Context:
     by_id = {mention.id: mention for mention in known}
     best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
     return _answer([*best, *(by_id[key] for key in related)][:MOST], service)
+
+
+class RelatedThread(NamedTuple):
+    """A thread that an answer names; ``how``: mentioned, seen before, or open now."""
+
+    how: str
+    one: Mention | Match
+    similarity: float
+    why: tuple[str, ...]
+
+
+class IssueAnswer(NamedTuple):
+    """What memory knows of an issue, as parts and ``quoted`` as XML; ``omitted`` parts were left out for want of
+    room."""
+
+    context: Context
+    quoted: str
+    omitted: int
+
+    @property
+    def related(self) -> list[RelatedThread]:
+        known, told = self.context, ("mentioned in the text",)
+        mentions = (one for one in (*known.mentioned, *known.also_mentioned) if not one.missing)
+        return [
+            *(RelatedThread("mentioned", one, 1.0, told) for one in mentions),
+            *(RelatedThread("seen before", one, one.similarity, one.why) for one in known.seen_before),
+            *(RelatedThread("open now", one, one.similarity, one.why) for one in known.open_now),
+        ]
+
+
+def issue_context(
+    request: IssueRequest, thread: Thread, sessions: Sequence[Thread], service: QuestionService
+) -> IssueAnswer:
+    """Tell what the bot would say about the issue of this ``thread``, and what was said on it, and in the ``sessions``
+    that worked on it, in the last days."""
+    found = recall(thread, service.library, _within(request.chars, service.settings), service.place)
+    history = _history(request, [thread, *sessions], service.settings)
+    context, omitted = _fitted(found, request.chars - len(history))
+    return IssueAnswer(context, as_xml(context, history), omitted)
+
+
+def _within(chars: int, known: Settings) -> Settings:
+    """The settings with budgets of at most a third of these characters."""
+    most = chars // 3
+    references = replace(known.references, chars=min(known.references.chars, most))
+    budget = min(known.troubleshooting.total_budget_chars, most)
+    return replace(
+        known, references=references, troubleshooting=replace(known.troubleshooting, total_budget_chars=budget)
+    )
+
+
+def _history(request: IssueRequest, talk: Sequence[Thread], settings: Settings) -> str:
+    """What was said on the issue in the last days, as XML; "" if that is only its opening text."""
+    room = int(request.chars * HISTORY_SHARE)
+    said = recent_conversations(talk, request.me or (settings.comment.author,), request.now)
+    if room < MIN_CHARS or sum(len(one.turns) for one in said.conversations) < 2:
+        return ""
+    form = Xml(is_part=True)
+    return render(history_of(said, form, room), form)
+
+
+def _fitted(context: Context, room: int) -> tuple[Context, int]:
+    """The context without what does not fit, the least important left out first; and how many that is."""
+    omitted = 0
+    for name in ("pages", "open_now", "also_mentioned", "seen_before", "mentioned"):
+        while getattr(context, name) and len(as_xml(context)) > room:
+            context = replace(context, **{name: getattr(context, name)[:-1]})
+            omitted += 1
+    return context, omitted
 
 
 def _answering(candidates: Iterable[Thread], service: QuestionService) -> list[Thread]:

@@ -63,20 +63,13 @@ NEAR = 10
 _DAYS = 30
 
 
-class RelatedDecision(NamedTuple):
-    """The newest decision of a thread, and why it is shown."""
-
-    card: Card
-    ruling: Ruling
-    why: str
-
-
 @dataclass(frozen=True, slots=True)
 class RelatedAnswer:
-    """The threads that name some files, those that name most of them first, and what was decided in them."""
+    """The threads that name some files, those that name most of them first, and what was decided in them: threads, each
+    with its newest decision alone."""
 
     threads: tuple[RankedThread, ...] = ()
-    decisions: tuple[RelatedDecision, ...] = ()
+    decisions: tuple[RankedThread, ...] = ()
 
 
 def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
@@ -105,7 +98,7 @@ def threads_naming(
     return {key: (card, tuple(found[key])) for key, card in cards.cards(found).items()}
 
 
-def decisions_of(naming: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RelatedDecision, ...]:
+def decisions_of(naming: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RankedThread, ...]:
     """The decisions of these threads: of those that name most files first, then the newest."""
     with_one = [(card, files) for card, files in naming.values() if card.decisions]
     with_one.sort(key=lambda each: (-len(each[1]), -_moment(newest_decision(each[0])), *_order(each[0].id)))
@@ -119,8 +112,9 @@ def newest_decision(card: Card) -> Ruling:
     return max(reversed(card.decisions), key=_moment)
 
 
-def with_newest(card: Card, why: str) -> RelatedDecision:
-    return RelatedDecision(card, newest_decision(card), why)
+def with_newest(card: Card, why: str) -> RankedThread:
+    """The thread with its newest decision alone."""
+    return RankedThread(card._replace(decisions=(newest_decision(card),)), 0.0, (why,))
 
 
 def _moment(ruling: Ruling) -> float:

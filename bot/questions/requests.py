@@ -87,6 +87,36 @@ class FilesRequest(NamedTuple):
     now: datetime
 
 
+class ThreadRequest(NamedTuple):
+    """Read the thread that somebody names ``name``, with at most ``chars`` characters of its conversation. ``expand``
+    adds the threads one link away."""
+
+    name: str
+    chars: int
+    expand: bool = False
+
+
+class IssueRequest(NamedTuple):
+    """Tell what memory knows of an issue, with at most ``chars`` characters of other people's words.
+
+    ``me``: the logins that are the agent's own, by default the bot's.
+    """
+
+    issue: Issue
+    chars: int
+    now: datetime
+    me: tuple[str, ...] = ()
+
+
+class HistoryRequest(NamedTuple):
+    """Tell what was said in some threads in the last days before ``now``, in at most ``chars`` characters."""
+
+    now: datetime
+    me: tuple[str, ...] = ()
+    days: int = DAYS
+    chars: int = MAX_CHARS
+
+
 class Cards(Protocol):
     """The cards of all threads of a repository; `bot.local_cache` has those on this machine."""
 

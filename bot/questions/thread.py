@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.comment.clean_text import cut
+from bot.comment.clean_text import account, cut
 from bot.comment.prompt import visible
-from bot.domain.thread import Thread
-from bot.questions.views import row_stamp
+from bot.domain.card import Card
+from bot.domain.thread import Message, Thread
+from bot.questions.requests import Cards, ThreadRequest
+from bot.questions.views import MESSAGE, Row, row_of
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
+
+if TYPE_CHECKING:
+    from bot.questions.related import Hop
 
 OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
 """Parts of the budget for the opening text and for any one comment, where not all of it fits."""
@@ -20,14 +25,32 @@ _COSTS = 120
 """Characters of JSON around a message's text, at most."""
 
 _LEAST = 100
-Message = dict[str, Any]
 
 
 class ConversationPart(NamedTuple):
-    """Messages in order of time, and how many were left out."""
+    """Messages in order of time (`bot.questions.views.MESSAGE`), and how many were left out."""
 
-    messages: list[Message]
+    messages: list[Row]
     omitted: int
+
+
+class ThreadAnswer(NamedTuple):
+    """A thread, as much of its conversation as was asked for, and the threads one link away."""
+
+    thread: Thread
+    card: Card
+    said: ConversationPart
+    near: tuple[Hop, ...] = ()
+
+
+def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards) -> ThreadAnswer:
+    """Read the thread that was found by its name."""
+    answer = ThreadAnswer(thread, card, conversation(thread, request.chars))
+    if not request.expand:
+        return answer
+    from bot.questions.related import expand
+
+    return answer._replace(near=expand([thread.id], cards))
 
 
 def conversation(thread: Thread, chars: int) -> ConversationPart:
@@ -36,23 +59,24 @@ def conversation(thread: Thread, chars: int) -> ConversationPart:
     Else the opening text, the messages that state how the thread ended and what was decided, then the newest ones;
     long ones are cut.
     """
-    said = [_message(thread.author, thread.role, row_stamp(thread.created_at), thread.body)]
-    said += [_message(one.author, one.role, row_stamp(one.created_at), one.text) for one in thread.comments]
+    opening = Message(thread.author, thread.role, thread.created_at, thread.body)
+    said = [_message(one) for one in (opening, *thread.comments)]
     if sum(map(_costs, said)) <= chars:
         return ConversationPart(said, 0)
     kept = dict(_chosen(thread, said, chars))
     return ConversationPart([kept[place] for place in sorted(kept)], len(said) - len(kept))
 
 
-def _message(author: str, role: str, at: str, text: str) -> Message:
-    return {"author": plain(author), "role": plain(role), "at": at, "text": plain(text).strip(), "cut": False}
+def _message(one: Message) -> Row:
+    row: Row = plain(row_of(MESSAGE, one))
+    return row | {"text": row["text"].strip()}
 
 
-def _costs(message: Message) -> int:
+def _costs(message: Row) -> int:
     return len(json.dumps(message["text"], ensure_ascii=False)) + _COSTS
 
 
-def _chosen(thread: Thread, said: Sequence[Message], chars: int) -> Iterator[tuple[int, Message]]:
+def _chosen(thread: Thread, said: Sequence[Row], chars: int) -> Iterator[tuple[int, Row]]:
     room = chars
     for place in _order(thread, len(said)):
         share = OPENING_SHARE if place == 0 else LONGEST_SHARE
@@ -70,7 +94,7 @@ def _order(thread: Thread, count: int) -> Iterator[int]:
     yield from dict.fromkeys([0, *telling, *range(count - 1, 0, -1)])
 
 
-def _shortened(message: Message, room: int) -> Message | None:
+def _shortened(message: Row, room: int) -> Row | None:
     """The message with at most so many characters; None where that would be too few to be of use."""
     if len(message["text"]) <= room:
         return message
@@ -82,6 +106,12 @@ MOST = 100_000
 
 INDENT = "    "
 """Before each line that other people wrote: we indent none of our own lines so far."""
+
+
+def signed(author: str, role: str) -> str:
+    """The author of a message, with a role if there is one."""
+    return account(author) + (f", {role.lower()}" if role not in ("", "NONE") else "")
+
 
 _LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
 

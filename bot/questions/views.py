@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
 from bot.domain.card import Card, CardId, SessionPassage
-from bot.domain.kinds import OutcomeKind
+from bot.domain.kinds import Kind, OutcomeKind
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
-    from bot.questions.related import Hop, RelatedAnswer, RelatedDecision
+    from bot.questions.related import Hop, RelatedAnswer
     from bot.questions.search import ThreadHits
     from bot.questions.smart_search import RankedThread
     from bot.questions.what import WhatAnswer
@@ -32,12 +32,12 @@ _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 def ending(card: Card) -> str:
     """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
-    if card.kind == "page":
-        return "page"
-    facts = [card.state if card.kind == "issue" else f"{card.state} {card.kind}"]
+    if not card.kind.traits.has_state:
+        return card.kind.traits.noun
+    facts = [card.state if card.kind == Kind.ISSUE else f"{card.state} {card.kind}"]
     if card.duplicate_of is not None:
         facts.append(f"duplicate of {cited(card.duplicate_of)}")
-    elif card.ending.kind != "unknown":
+    elif card.ending.kind != OutcomeKind.UNKNOWN:
         facts.append(how(card.ending.kind, card.ending.fix, card.ending.release))
     elif card.state_reason == "not_planned":
         facts.append("not planned")
@@ -75,8 +75,8 @@ def cited(key: CardId) -> str:
 
 def url_of(card: Card, home: str) -> str:
     """The address of the thread's page; "" where the repository's address ``home`` is not known."""
-    place = "pull" if card.kind == "pull" else "issues"
-    return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
+    path = card.kind.traits.path or Kind.ISSUE.traits.path
+    return f"{home}/{path}/{card.id}" if home and isinstance(card.id, int) else ""
 
 
 def row_stamp(moment: datetime | None) -> str:
@@ -109,6 +109,12 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
+def one_of(values: Iterable[str]) -> str:
+    """These values in a sentence: ``open, closed or all``."""
+    *most, last = values
+    return f"{', '.join(most)} or {last}"
+
+
 def schema_of(fields: Iterable[Field], **before: Schema) -> Schema:
     """The schema of a row with these fields, and others ``before`` them."""
     return record(**before, **{field.name: field.schema for field in fields})
@@ -136,7 +142,7 @@ DECISION = (
 OUTCOME = (
     Field(
         "kind",
-        says(f"{', '.join(kind for kind in OutcomeKind if kind.is_known)} or unknown", TEXT),
+        says(one_of(OutcomeKind), TEXT),
         lambda card, _: card.ending.kind,
     ),
     Field("fix", says("what fixed it: #N or a commit", TEXT), lambda card, _: card.ending.fix),
@@ -154,7 +160,7 @@ OUTCOME = (
 THREAD = (
     Field("id", says("a number, or the name of a page or session", KEY)),
     Field("cite", says("how to cite it", TEXT), lambda card, _: cited(card.id)),
-    Field("kind", {"enum": ["issue", "pull", "page", "session"]}),
+    Field("kind", {"enum": [kind.value for kind in Kind]}),
     Field("state", {"enum": ["open", "closed"]}),
     Field("state_reason", TEXT),
     Field("url", says("its address, empty where nobody knows it", TEXT), url_of),
@@ -185,6 +191,32 @@ PASSAGE = (
     Field("path", TEXT),
 )
 """A message of a session, read from its `SessionPassage`."""
+
+
+MESSAGE = (
+    Field("author", TEXT),
+    Field("role", TEXT),
+    Field("at", TIME, lambda one, _: row_stamp(one.created_at)),
+    Field("text", TEXT),
+    Field("cut", says("its end was left out", FLAG), lambda *_: False),
+)
+"""A message of a thread, read from its `bot.domain.thread.Message`."""
+
+RELATED = (
+    Field("id", KEY, lambda each, _: each.one.id),
+    Field("cite", TEXT, lambda each, _: cited(each.one.id)),
+    Field("how", {"enum": ["mentioned", "seen before", "open now"]}),
+    Field("state", TEXT, lambda each, _: each.one.state),
+    Field("similarity", SCORE, lambda each, _: round(each.similarity, 2)),
+    Field("outcome", TEXT, lambda each, _: each.one.outcome.kind.value),
+    Field("fix", TEXT, lambda each, _: each.one.fix.ref if each.one.fix else each.one.outcome.fix or ""),
+    Field("title", TEXT, lambda each, _: each.one.title[:MAX_TITLE]),
+    Field("why", TEXTS, lambda each, _: list(each.why)),
+)
+"""A thread that an answer about an issue names, read from its `bot.questions.issue.RelatedThread`."""
+
+RELATED_PAGE = (Field("title", TEXT), Field("url", TEXT), Field("similarity", SCORE))
+"""A page that answers an issue, read from its `bot.domain.answer.PageHit`."""
 
 
 def _short(texts: Sequence[str]) -> list[str]:
@@ -224,24 +256,14 @@ def full_row(card: Card, home: str, **fields: Any) -> Row:
     return row
 
 
-def ranked_row(one: RankedThread, home: str, shape: Shape = short_row) -> Row:
-    """A thread with the reasons for showing it."""
-    return shape(one.card, home, why=list(one.why))
-
-
-def decision_row(one: RelatedDecision, home: str, shape: Shape = short_row) -> Row:
-    """A thread with only the decision that is meant."""
-    return shape(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
+def ranked_rows(found: Iterable[RankedThread], home: str, shape: Shape = short_row) -> list[Row]:
+    """Threads, each with the reasons for showing it."""
+    return [shape(one.card, home, why=list(one.why)) for one in found]
 
 
 def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
     """The threads that matter for the work at hand, by section."""
-    return {
-        "related": [ranked_row(one, home, shape) for one in work.related],
-        "decisions": [decision_row(one, home, shape) for one in work.decisions],
-        "tasks": [ranked_row(one, home, shape) for one in work.tasks],
-        "recent": [decision_row(one, home, shape) for one in work.recent],
-    }
+    return {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
 
 
 def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
@@ -278,9 +300,8 @@ def ranked_item(one: RankedThread, home: str, words: str = "") -> Item:
     return Item(one.card, url_of(one.card, home), one.score or None, one.why, words)
 
 
-def decision_item(one: RelatedDecision, home: str) -> Item:
-    card = one.card._replace(decisions=(one.ruling,))
-    return Item(card, url_of(card, home), why=(one.why,), said=one.ruling.text)
+def decision_item(one: RankedThread, home: str) -> Item:
+    return ranked_item(one, home)._replace(said=one.card.decisions[0].text)
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
@@ -290,30 +311,46 @@ def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
     return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", near)]
 
 
-WORK_TITLES = {
-    "related": "Related to this branch",
-    "decisions": "Decided about its files",
-    "tasks": "Open tasks",
-    "recent": "Decided last",
+class WorkSection(NamedTuple):
+    """A section of `bot.questions.what.WhatAnswer`: its name in lines and its title, for people and for agents, with a
+    description of it. ``item`` makes an entry of a thread."""
+
+    name: str
+    title: str
+    title_for_agents: str
+    description: str
+    item: Callable[[RankedThread, str], Item] = ranked_item
+
+
+WORK = {
+    "related": WorkSection(
+        "related", "Related to this branch", "Related to the branch", "threads related to the branch"
+    ),
+    "decisions": WorkSection(
+        "decision",
+        "Decided about its files",
+        "Decided about the files at hand",
+        "decided about the files at hand",
+        decision_item,
+    ),
+    "tasks": WorkSection("task", "Open tasks", "Open tasks", "open issues near them"),
+    "recent": WorkSection(
+        "recent", "Decided last", "Decided last, about anything", "decided last, about anything", decision_item
+    ),
 }
 
 
 def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
     """The sections of `work_rows` as lists."""
     return [
-        ItemSection("related", WORK_TITLES["related"], [ranked_item(one, home) for one in work.related]),
-        ItemSection("decision", WORK_TITLES["decisions"], [decision_item(one, home) for one in work.decisions]),
-        ItemSection("task", WORK_TITLES["tasks"], [ranked_item(one, home) for one in work.tasks]),
-        ItemSection("recent", WORK_TITLES["recent"], [decision_item(one, home) for one in work.recent]),
+        ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)])
+        for field, section in WORK.items()
     ]
 
 
 def related_rows(found: RelatedAnswer, home: str) -> dict[str, list[Row]]:
     """The threads that name some files and the decisions taken there, with addresses."""
-    return {
-        "threads": [ranked_row(one, home, full_row) for one in found.threads],
-        "decisions": [decision_row(one, home, full_row) for one in found.decisions],
-    }
+    return {name: ranked_rows(getattr(found, name), home, full_row) for name in ("threads", "decisions")}
 
 
 def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
@@ -327,7 +364,8 @@ def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
 def line_of(item: Item) -> str:
     """A thread as a line, with tabs between `COLUMNS`; a thread without reasons and decision ends with its title."""
     score = "" if item.score is None else f"{item.score:.2f}"
-    state = "page" if item.card.kind == "page" else item.card.state
+    kind = item.card.kind.traits
+    state = item.card.state if kind.has_state else kind.noun
     cells = [one_line(str(item.card.id)), state, score, one_line(item.card.title)]
     return "\t".join([*cells, *(one_line(each) for each in ("; ".join(item.why), item.said) if each)])
 

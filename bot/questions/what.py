@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.card import Card
-from bot.questions.related import (
-    RelatedDecision,
-    decided_when,
-    decisions_of,
-    expand,
-    newest_decision,
-    threads_naming,
-    with_newest,
-)
+from bot.domain.kinds import Kind
+from bot.questions.related import decided_when, decisions_of, expand, newest_decision, threads_naming, with_newest
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
 from bot.questions.smart_search import SHOWN, RankedThread, reference, smart, written
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
@@ -25,12 +18,15 @@ EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class WhatAnswer:
-    """At most three in each section, no thread twice in one; what they were found by, and what could not be used."""
+    """At most three in each section, no thread twice in one; what they were found by, and what could not be used.
+
+    Threads in ``decisions`` and ``recent`` have only their newest decision.
+    """
 
     related: tuple[RankedThread, ...] = ()
-    decisions: tuple[RelatedDecision, ...] = ()
+    decisions: tuple[RankedThread, ...] = ()
     tasks: tuple[RankedThread, ...] = ()
-    recent: tuple[RelatedDecision, ...] = ()
+    recent: tuple[RankedThread, ...] = ()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
@@ -85,4 +81,4 @@ def _about(signs: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
 
 
 def _is_task(card: Card) -> bool:
-    return card.kind == "issue" and card.state == "open"
+    return card.kind == Kind.ISSUE and card.state == "open"

@@ -17,11 +17,12 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from bot.cli.commands import related, search, smart_search, what
+from bot.cli.commands import search
 from bot.cli.commands import show as showing
 from bot.cli.main import main, parser
 from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
+from bot.domain.kinds import Kind
 from bot.questions.views import full_row, holds, passage_row, row_stamp, short_row
 from tests.cli.asked import ROOT, SAMPLE, working_on_cookies
 from tests.cli.console import Run
@@ -34,9 +35,9 @@ HOME = "https://github.com/octo-org/linkbarn"
 
 RUN = {
     "search": search.run_search,
-    "ss": smart_search.run_smart_search,
-    "what": what.run_what,
-    "related": related.run_related,
+    "ss": search.run_smart_search,
+    "what": search.run_what,
+    "related": search.run_related,
     "show": showing.run_show,
 }
 ASKED = {
@@ -151,7 +152,7 @@ def test_a_field_that_is_gone_is_seen(store: Path, call: Run, field: str) -> Non
 
 
 def card(**fields: Any) -> Card:
-    return Card(**{"id": 7, "kind": "issue", "title": "Zebra", "author": "monalisa", "state": "open",
+    return Card(**{"id": 7, "kind": Kind.ISSUE, "title": "Zebra", "author": "monalisa", "state": "open",
                    "created_at": NOW, "updated_at": NOW} | fields)  # fmt: skip
 
 
@@ -167,10 +168,10 @@ def test_a_decision_leads_to_the_comment_that_says_it() -> None:
 @pytest.mark.parametrize(
     ("key", "kind", "url"),
     [
-        (7, "issue", f"{HOME}/issues/7"),
-        (7, "pull", f"{HOME}/pull/7"),
-        ("docs/a.md", "page", ""),
-        ("5b1c", "session", ""),
+        (7, Kind.ISSUE, f"{HOME}/issues/7"),
+        (7, Kind.PULL, f"{HOME}/pull/7"),
+        ("docs/a.md", Kind.PAGE, ""),
+        ("5b1c", Kind.SESSION, ""),
     ],
 )
 def test_only_what_has_a_number_has_an_address(key: int | str, kind: str, url: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolContext
 from bot.mcp.server import answer
+from bot.mcp.tools import ToolContext
 from tests.cli.console import Run
 from tests.git.test_checkout import commit, git
 

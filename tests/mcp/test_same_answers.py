@@ -12,9 +12,8 @@ import pytest
 
 from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolAnswer, ToolContext
 from bot.mcp.server import answer
-from bot.mcp.tools import ANSWERS
+from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
 from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Ended, Run
 from tests.sources.session_lines import ISSUE_AGENT, write

@@ -37,9 +37,8 @@ from bot.local_cache.database import CARDS, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.answers import ago
-from bot.mcp.context import ToolContext
 from bot.mcp.server import OFFERED, answer, checked_arguments, listed
-from bot.mcp.tools import ANSWERS, CHARS, LEAST_CHARS, MAX_CHARS, moment_or_none
+from bot.mcp.tools import ANSWERS, CHARS, LEAST_CHARS, MAX_CHARS, ToolContext, moment_or_none
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -542,7 +541,7 @@ print("printed early")
 from pathlib import Path
 from bot.errors import UserError
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolContext
+from bot.mcp.tools import ToolContext
 from bot.mcp.server import serve
 
 class Noisy(ToolContext):
@@ -704,11 +703,11 @@ def test_the_library_is_not_loaded_with_the_parser() -> None:
 def test_a_search_loads_nothing_of_the_whole_memory(store: Path, tmp_path: Path) -> None:
     answer(ToolContext(MemoryOptions(tmp_path, store=store)), "search_memories", {"query": "cookie"})
     code = (
-        "import sys; from pathlib import Path; from bot.mcp.tools import search_memories\n"
-        "from bot.mcp.context import ToolContext\n"
+        "import sys; from pathlib import Path; from bot.mcp.answers import answer_to\n"
+        "from bot.mcp.tools import ToolContext, search_memories\n"
         "from bot.local_cache.local_memory import MemoryOptions\n"
         "tools = ToolContext(MemoryOptions(Path.cwd(), store=Path(sys.argv[1])))\n"
-        "assert not search_memories(tools, 'cookie').failed\n"
+        "assert not answer_to(tools, search_memories(tools, 'cookie')).failed\n"
         "print([n for n in ('numpy', 'whoosh', 'jinja2', 'mcp', 'bot.memory.memory') if n in sys.modules])"
     )
     done = subprocess.run(

@@ -16,8 +16,8 @@ import pytest
 from bot.cli.main import main
 from bot.domain.changes import Changes
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolContext
 from bot.mcp.server import answer
+from bot.mcp.tools import ToolContext
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.requests import Issue, issue_named, keys_of

@@ -36,7 +36,7 @@ def test_a_branch_of_the_sample_names_its_ticket_its_files_decision_and_what_is_
         (17, "touches linkbarn/store/session.py"),
         (14, "touches linkbarn/store/session.py"),
     ]
-    assert [(one.card.id, one.ruling.text[:34], one.why) for one in work.decisions] == [
+    assert [(one.card.id, one.card.decisions[0].text[:34], one.why[0]) for one in work.decisions] == [
         (14, "We decided to go with PostgreSQL; ", "touches linkbarn/store/session.py; decided on 2025-07-22")
     ]
     assert (51, ("its title has session",)) in [(one.card.id, one.why) for one in work.tasks]
@@ -81,7 +81,9 @@ def test_decisions_about_files_are_not_told_again_as_recent() -> None:
 def test_of_a_threads_decisions_the_newest_is_told_and_how_old_it_is() -> None:
     rulings = (ruling("New.", 1.5), ruling("Old.", 9), Ruling("Undated.", "octocat", "OWNER", None))
     found = find_related(FilesRequest(("a.py",), NOW), Shelf([card(1, files=("a.py",), decisions=rulings)]))
-    assert [(one.ruling.text, one.why) for one in found.decisions] == [("New.", "touches a.py; decided 1 day ago")]
+    assert [(one.card.decisions[0].text, one.why[0]) for one in found.decisions] == [
+        ("New.", "touches a.py; decided 1 day ago")
+    ]
 
 
 def test_related_names_the_threads_of_files_those_with_most_of_them_first() -> None:

@@ -20,9 +20,8 @@ from bot.domain.answer import Context
 from bot.domain.changes import Changes
 from bot.domain.thread import Message, RepositoryAddress, Thread
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolAnswer, ToolContext
 from bot.mcp.server import answer
-from bot.mcp.tools import MAX_CHARS
+from bot.mcp.tools import MAX_CHARS, ToolAnswer, ToolContext
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.context import history_of, recent_conversations

@@ -11,8 +11,8 @@ import pytest
 
 from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.context import ToolContext
 from bot.mcp.server import OFFERED, answer
+from bot.mcp.tools import ToolContext
 from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage
 from tests.cli.console import Ended, Run

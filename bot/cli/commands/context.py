@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
-from bot.cli.commands.what import run_what
+from bot.cli.commands.search import run_what
 from bot.cli.output import NOTHING, show_notes
 from bot.comment.catalogue import count
 from bot.comment.clean_text import one_line
@@ -20,9 +20,9 @@ from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import sessions_of_issue
 from bot.local_cache.threads import open_records
-from bot.questions.context import history_of, of_issue, of_participant, recent_conversations
-from bot.questions.requests import WorkRequest
-from bot.questions.views import WORK_TITLES, Row, work_rows
+from bot.questions.context import find_history, of_issue, of_participant
+from bot.questions.requests import HistoryRequest, WorkRequest
+from bot.questions.views import WORK, Row, work_rows
 from bot.questions.what import find_what
 from bot.recall.library import WithoutWords
 from bot.settings.schema import Settings
@@ -60,7 +60,7 @@ def _thread(one: Row) -> str:
 
 
 def _markdown(kept: list[tuple[str, Row]]) -> str:
-    body = "".join(f"\n## {WORK_TITLES[name]}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
+    body = "".join(f"\n## {WORK[name].title}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
     return f"# What is known of this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
@@ -81,7 +81,7 @@ def _ending(one: Row) -> dict[str, object]:
 
 
 def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
-    for name in WORK_TITLES:
+    for name in WORK:
         if rows := [each for section, each in kept if section == name]:
             yield name, rows
 
@@ -97,9 +97,9 @@ def run_context(given: argparse.Namespace) -> object:
     zone = given.timezone or local_zone()
     now = (given.as_of or datetime.now(UTC)).astimezone(zone)
     threads, own = _scope(given, now)
-    scope = recent_conversations(threads, given.me or [own], now, given.days)
     form = FORMS[given.format](zone)
-    text = render(history_of(scope, form, given.chars), form)
+    request = HistoryRequest(now, tuple(given.me or [own]), given.days, given.chars)
+    text = render(find_history(request, threads, form), form)
     if not text:
         print(f"Nothing was said in the last {count(given.days, 'day')}.", file=sys.stderr)
     return text

@@ -25,7 +25,7 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     with _libraries():
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
-    from bot.mcp.context import ToolContext
+    from bot.mcp.tools import ToolContext
 
     where = MemoryOptions(
         Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn

@@ -1,18 +1,32 @@
-"""precedent search: the threads and sessions with some words."""
+"""precedent search, smart-search, what and related: the threads about some words, the work at hand, or files."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from bot.cli import output
-from bot.cli.arguments import memory_options
-from bot.cli.output import command_result, progress, show_notes, warn
+from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
+from bot.cli.output import SCHEMA, command_result, facts_of_answer, progress, show_notes, wants_json, warn
 from bot.errors import UserError
+from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
-from bot.questions.requests import SearchFilter, WordSearch
+from bot.questions.requests import FilesRequest, SearchFilter, SmartSearch, WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
-from bot.questions.views import Row, full_row, hit_items, holds, linked_rows, passage_row
+from bot.questions.views import (
+    Row,
+    full_row,
+    hit_items,
+    holds,
+    linked_rows,
+    passage_row,
+    ranked_item,
+    related_items,
+    related_rows,
+    work_items,
+    work_rows,
+)
 
 
 def run_search(given: argparse.Namespace) -> object:
@@ -55,3 +69,60 @@ def _lines(hits: ThreadHits, asked: WordSearch, home: str, header: bool) -> str:
     if asked.expand:
         return output.sections_text(sections, header=header)
     return output.list_text(sections[0].items, header=header)
+
+
+def run_smart_search(given: argparse.Namespace) -> object:
+    """Show the threads about some words, ranked by the work at hand."""
+    from bot.questions.smart_search import smart
+
+    words, keep = " ".join(given.words), SearchFilter(given.state).keeps
+    with open_memory(memory_options(given)) as place:
+        request = SmartSearch(words, worktree_of(place), moment_asked_for(given), given.limit, keep)
+        found = smart(request, place.local_cache)
+        show_notes(place, found.unused)
+        if given.json:
+            hits = [full_row(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
+            shown: object = {"schema": SCHEMA, "hits": hits, **facts_of_answer(place, found.used, found.unused)}
+        else:
+            shown = output.list_text([ranked_item(one, place.home, words) for one in found.hits], header=given.header)
+    return command_result(shown, given, found=bool(found.hits), searched=not place.missing)
+
+
+def run_what(given: argparse.Namespace) -> object:
+    """Show what is related to the branch, decided about its files, still open, and was decided last."""
+    from bot.questions.what import find_what
+
+    with open_memory(memory_options(given)) as place:
+        found = find_what(WorkRequest(worktree_of(place), moment_asked_for(given)), place.local_cache)
+        show_notes(place, found.unused)
+        if wants_json(given):
+            rows = work_rows(found, place.home, full_row)
+            shown: object = {"schema": SCHEMA, **rows, **facts_of_answer(place, found.used, found.unused)}
+        else:
+            shown = output.sections_text(work_items(found, place.home), header=given.header)
+    return command_result(shown, given, found=found.is_relevant, searched=not place.missing)
+
+
+def run_related(given: argparse.Namespace) -> object:
+    """Show the threads that name some files, and what was decided in them."""
+    from bot.questions.related import find_related
+
+    with open_memory(memory_options(given)) as place:
+        place.demand()
+        files = tuple(_within(place, file) for file in given.files)
+        found = find_related(FilesRequest(files, moment_asked_for(given)), place.local_cache)
+        show_notes(place)
+        if given.json:
+            shown: object = {"schema": SCHEMA, **related_rows(found, place.home)}
+        else:
+            shown = output.sections_text(related_items(found, place.home), header=given.header)
+    return command_result(shown, given, found=bool(found.threads))
+
+
+def _within(place: LocalMemory, file: str) -> str:
+    """The file's path in the checkout, if it lies in one."""
+    file = file.encode("utf-8", "replace").decode()  # a name that is not UTF-8 is in no thread
+    if place.top is None:
+        return file
+    whole = Path(os.path.normpath(Path.cwd() / file))
+    return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file
