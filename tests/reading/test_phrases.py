@@ -83,7 +83,7 @@ def test_a_sentence_under_takes_back_is_doubted_by_its_row(name: str, row: dict[
 
 
 def test_every_row_has_examples() -> None:
-    silent = [(name, row) for name in BOOK.sets for row in TOML[name] if not row.get("yes")]
+    silent = [(name, row) for name in BOOK.sets for row in TOML[name] if not (row.get("yes") and row.get("no"))]
     silent += [(name, row) for name, given in TOML["doubt"].items() for row in given if not row["takes_back"]]
     assert silent == []
 
