@@ -370,7 +370,7 @@ def test_the_page_for_agents_lists_every_option() -> None:
 
 
 def test_the_configuration_that_is_shown_starts_the_tools() -> None:
-    (shown,) = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+    shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.DOTALL)[0]
     assert json.loads(shown) == {"mcpServers": {"precedent": {"command": "precedent", "args": ["mcp"]}}}
 
 

@@ -114,10 +114,10 @@ DRIFTS = {
     ),
     "a choice of an option": Drift(
         "bot/cli/options.py",
-        '"pull", "page", "session"',
-        '"pull", "page", "wiki", "session"',
+        '("xml", "markdown", "json")',
+        '("xml", "markdown", "html", "json")',
         COMMANDS,
-        "--kind",
+        "--format",
     ),
     "a default in the page of commands": Drift(
         "docs/command-line.md", "(default 12,000)", "(default 10,000)", COMMANDS, "show --chars"
