@@ -181,7 +181,7 @@ class RepositoryRun:
             if isinstance(each, RateLimited):
                 self._aftermath(each)
         self._look_twice()
-        self.run_log.watch("")
+        self.run_log.on_stage("")
         used = self.run_log.used
         told = replace(
             self.report,
@@ -196,21 +196,21 @@ class RepositoryRun:
 
     def _go(self) -> None:
         lane, run = self.work.lane, self.dependencies
-        self.run_log.watch("token")
+        self.run_log.on_stage("token")
         row = run.inbox.installations().lane(lane)
         grant = run.tokens.grant(lane, run.now())
         self.name = grant.name
         run.inbox.installations().seen(lane, grant.name, private=grant.private)
         site = self._site(grant)
-        self.run_log.watch("settings")
+        self.run_log.on_stage("settings")
         chosen = read_settings(site, CONFIG_PATH, self.run_log)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
-        self.run_log.watch("clone")
+        self.run_log.on_stage("clone")
         with run.clones.borrowed(lane) as keep:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
-                self._work_on(replace(self._resting(bot), on_stage=self.run_log.watch), site, chosen, row)
+                self._work_on(replace(self._resting(bot), on_stage=self.run_log.on_stage), site, chosen, row)
 
     def _resting(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""
@@ -262,7 +262,7 @@ class RepositoryRun:
             self._handle(group, replace(bot, memory=memory), site)
             for line in memory.notes:
                 self.run_log.note(line)
-        self.run_log.watch("read on")
+        self.run_log.on_stage("read on")
         self.report = self._outlook(memory, bot, row, reads_on=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))

@@ -54,7 +54,7 @@ class RunLog:
     def note_api_usage(self, used: ApiUsage) -> None:
         self.used = used
 
-    def watch(self, stage: str) -> None:
+    def on_stage(self, stage: str) -> None:
         """End the current stage and start another; "" for none."""
         now = self.clock()
         if self._stage:

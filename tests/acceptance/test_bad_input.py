@@ -150,7 +150,7 @@ def test_nul_and_lone_surrogates(day: Day) -> None:
 
 def test_an_unknown_event_is_left_alone(day: Day) -> None:
     assert day.act("watch", "started") == 0
-    assert "none that Precedent listens to" in day.stage.summary.read_text(encoding="utf-8")
+    assert "Precedent does not handle the event" in day.stage.summary.read_text(encoding="utf-8")
     assert day.github.requests == []
 
 

@@ -17,7 +17,7 @@ from tests.marker import find_marker
 pytestmark = pytest.mark.slow
 
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
-TAKEN_BACK = "it was taken back"
+WITHDRAWN = "it was withdrawn"
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def test_a_command_names_issues_without_pointing_at_them(stage: Stage) -> None:
 
 def test_off_takes_the_comment_back_and_on_brings_it_again(stage: Stage) -> None:
     off = say(stage, "/precedent off")
-    assert TAKEN_BACK in main_comment(stage)
+    assert WITHDRAWN in main_comment(stage)
     assert len(replies(stage, off)) == 1
     say(stage, "See #1 again.", "stranger")
     stage.github.edit_issue(2, body="As in #1, and much worse.")
     run(stage, "issues", "edited")
-    assert TAKEN_BACK in main_comment(stage)
+    assert WITHDRAWN in main_comment(stage)
     say(stage, "/precedent on")
     assert DECISION in main_comment(stage)
 
@@ -143,7 +143,7 @@ def test_what_could_not_be_taken_back_on_a_closed_issue_is_taken_back_later(stag
     assert DECISION in main_comment(stage)
     stage.github.clock.advance(300)
     run(stage, "schedule")
-    assert TAKEN_BACK in main_comment(stage)
+    assert WITHDRAWN in main_comment(stage)
 
 
 @pytest.mark.parametrize("fault", ["POST */issues/2/comments", "GET */issues/2/comments*"])
@@ -216,7 +216,7 @@ def test_a_branch_that_is_gone_makes_no_second_reply_and_loses_no_wish_that_is_a
     subprocess.run(["git", "-C", str(stage.bare), "branch", "-D", "precedent"], check=True, capture_output=True)
     off = say(stage, "/precedent off")
     assert (len(replies(stage, search)), len(replies(stage, off))) == (1, 1)
-    assert TAKEN_BACK in main_comment(stage)
+    assert WITHDRAWN in main_comment(stage)
 
 
 def test_what_an_issue_asked_that_is_closed_by_now_gets_no_reply(stage: Stage) -> None:

@@ -135,7 +135,7 @@ def test_an_administrator_has_it_forgotten_by_a_command(stage: Stage) -> None:
     (reply,) = stage.comments(LEAKY)
     assert "This issue is forgotten" in reply
     assert "The history of the memory branch, which held it, is gone too" in reply
-    assert "Out of reach are mail" in reply
+    assert "Out of Precedent's reach: e-mail" in reply
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "rocket"]
     assert SECRET not in summary(stage) + stage.output.read_text(encoding="utf-8")
     stage.github.mark()
@@ -150,7 +150,7 @@ def test_nobody_else_has_anything_forgotten_not_even_its_author(stage: Stage, by
     asked = command(stage, by)
     assert act(stage, "issue_comment", "created", LEAKY, asked) == 0
     assert where(stage) == before
-    assert "that is for administrators of the repository" in stage.comments(LEAKY)[-1]
+    assert "only administrators of the repository may do that" in stage.comments(LEAKY)[-1]
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
     assert leaks(stage)
 

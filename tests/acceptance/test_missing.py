@@ -185,7 +185,7 @@ def test_one_run_asks_about_so_many_and_the_next_ones_about_the_rest(
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert asked_about(stage) == ASKED
-    assert f"50 of {ASKED} threads asked about" in capsys.readouterr().out
+    assert f"50 of {ASKED} missing threads asked about" in capsys.readouterr().out
     assert f"gone from GitHub: {ASKED}; not asked about yet: 2." in summary(stage)
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0

@@ -12,7 +12,7 @@ from bot.comment.marker import read_seal
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_past
 
 pytestmark = pytest.mark.slow
-TAKEN_BACK = "it was taken back"
+WITHDRAWN = "it was withdrawn"
 DAY = 24 * 3600
 
 
@@ -126,7 +126,7 @@ def test_of_an_issue_that_is_deleted_nothing_is_shown(stage: Stage) -> None:
     stage.github.delete_issue(1)
     run(stage, "issues", "deleted", 1)
     text = comment_on(stage, 3)
-    assert TAKEN_BACK in text
+    assert WITHDRAWN in text
     assert "sessions" not in text
     assert stage.memory().state.thread_comments([1, 3]) == {}
 
@@ -135,7 +135,7 @@ def test_of_an_issue_that_is_transferred_nothing_is_shown(stage: Stage) -> None:
     elsewhere = stage.github.add_project("octo-org/elsewhere")
     stage.github.transfer(1, elsewhere, "octocat")
     run(stage, "issues", "transferred", 1)
-    assert TAKEN_BACK in comment_on(stage, 3)
+    assert WITHDRAWN in comment_on(stage, 3)
 
 
 def test_a_closed_and_locked_issue_keeps_a_comment_that_is_true(stage: Stage) -> None:
@@ -178,7 +178,7 @@ def test_what_a_person_edited_goes_where_it_quotes_what_was_taken_back(stage: St
     (decision,) = (c.id for c in stage.github.issue(1).comments)
     stage.github.delete_comment(decision)
     run(stage, "issue_comment", "deleted", 1, decision)
-    assert TAKEN_BACK in comment_on(stage, 3)
+    assert WITHDRAWN in comment_on(stage, 3)
     assert read_seal(comment_on(stage, 3))
 
 
@@ -265,7 +265,7 @@ def test_a_reply_that_a_person_edited_is_left_alone_unless_it_is_false(stage: St
     (decision,) = (c.id for c in stage.github.issue(1).comments)
     stage.github.delete_comment(decision)
     run(stage, "issue_comment", "deleted", 1, decision)
-    assert TAKEN_BACK in stage.comments(3)[1]
+    assert WITHDRAWN in stage.comments(3)[1]
 
 
 def test_a_reply_goes_with_the_request(stage: Stage) -> None:
@@ -274,7 +274,7 @@ def test_a_reply_goes_with_the_request(stage: Stage) -> None:
     assert "search sessions" in stage.comments(3)[1]
     stage.github.delete_comment(asked)
     run(stage, "issue_comment", "deleted", 3, asked)
-    assert TAKEN_BACK in stage.comments(3)[1]
+    assert WITHDRAWN in stage.comments(3)[1]
     assert "search sessions" not in stage.comments(3)[1]
     assert DECISION in stage.comments(3)[0]
 
@@ -295,7 +295,7 @@ def test_of_an_issue_that_cannot_be_seen_any_more_nothing_is_shown_until_it_can_
         run(stage, "schedule")
     else:
         act_on(stage, "issues", payload)
-    assert TAKEN_BACK in comment_on(stage, 3)
+    assert WITHDRAWN in comment_on(stage, 3)
     assert "PostgreSQL" not in comment_on(stage, 4)
     assert "Dark mode" in comment_on(stage, 4)
     stage.github.show_issue(1)

@@ -197,7 +197,7 @@ def test_a_day_has_every_metric_that_there_can_be() -> None:
 def test_the_values_of_labels_are_told() -> None:
     told = set(CODE.findall(section("docs/self-hosting.md", "See what it does")))
     watched = {name for path in (ROOT / "bot").rglob("*.py")
-               for name in re.findall(r'\.watch\("(\w+)"\)', path.read_text(encoding="utf-8"))}  # fmt: skip
+               for name in re.findall(r'\.on_stage\("(\w+)"\)', path.read_text(encoding="utf-8"))}  # fmt: skip
     assert watched
     assert watched | set(get_args(State)) <= told
     assert {"stored", "repeated", "dropped", "refused", "done", "again", "other"} <= told

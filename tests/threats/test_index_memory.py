@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 sys.path.insert(0, {root!r})
 from bot.index.protocol import IndexCorrupt
-from tests.index.test_whoosh_attacks import build, document, open_index, use
+from tests.index.test_whoosh_attacks import build_index, document, open_index, use
 honest, copy = Path(sys.argv[1]) / "honest", Path(sys.argv[1]) / "copy"
-build(honest, [document(number) for number in range(1, 40)])
+build_index(honest, [document(number) for number in range(1, 40)])
 open_index(honest).update([document(99)])
 use(shutil.copytree(honest, copy))
 now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
