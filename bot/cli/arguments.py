@@ -69,7 +69,7 @@ def share(text: str) -> float:
 
 
 def address(text: str) -> str:
-    """The address of a server, without a slash at its end."""
+    """The address of a server, without a trailing slash."""
     from urllib.parse import urlsplit
 
     try:

@@ -47,7 +47,7 @@ _PLAIN_NAMES = frozenset({"", "v", "release", "releases", "rel", "version", "ver
 class Version:
     """An ordered version: 2.4 equals 2.4.0, a pre-release is older than its release, ``+build`` is ignored.
 
-    ``day`` is the ordinal of a dated nightly, 0 for all others. ``numbers`` has no zeros at its end;
+    ``day`` is the ordinal of a dated nightly, 0 for all others. ``numbers`` has no trailing zeros;
     ``stage`` begins with 0 before a release, 1 for the release, 2 after it. ``name`` is the part of a tag before the
     version, in lower case, unless it is only ``v`` or ``release``; ``written`` is the count of numbers.
     """

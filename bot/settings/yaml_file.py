@@ -124,7 +124,7 @@ def _plain(node: yaml.Node, name: str, left: list[int], depth: int) -> object:
 def _decoded(text: bytes | str, name: str) -> str:
     size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
     if size > MAX_BYTES:
-        raise SettingsError(f"{name}: larger than {MAX_BYTES // 1024} KB; settings are short, remove what is none")
+        raise SettingsError(f"{name}: larger than {MAX_BYTES // 1024} KB; settings are short, remove everything else")
     if isinstance(text, str):
         return text
     try:
