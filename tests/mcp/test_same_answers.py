@@ -16,6 +16,7 @@ from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
 from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Ended, Run
+from tests.examples import share
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 KINDS = ("all", "issue", "pull", "page", "session")
@@ -81,7 +82,7 @@ def test_a_search_is_answered_alike_through_both_doors(
         (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state"]}\n')
     desk = ToolContext(MemoryOptions(checkout, store=store))
     found = 0
-    for request in REQUESTS:
+    for request in share(REQUESTS):
         ended = call("search", *typed(request, kind), "--store", store, "--json", "--exit-code")
         found += same(ended, answer(desk, "search_memories", {**request, "kind": kind}))
     assert bool(found) == (kind != "page" and (names_sources or kind != "session"))

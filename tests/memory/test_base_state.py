@@ -5,6 +5,7 @@ What a run says that it has read holds only where the rest is, on which it built
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from bot.memory.model_store import ModelUpdate
 from bot.pipeline.setup import page_sources
 from bot.ranking.weights import shipped
 from bot.sources.pages import fresh_pages
+from tests.fakes.git_http import GitServer
 from tests.memory.remotes import Hosted, git, opened
 from tests.memory.samples import at, issue
 from tests.sources.projects import REPO, Project
@@ -66,14 +68,23 @@ THIRD = Changes(
 )
 
 
-@pytest.fixture
-def two_commits(hosted: Hosted) -> list[str]:
-    """The commits of two runs, the older first; the branch stands at the newer."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A repository after two runs, and their commits, the older first."""
     tips = []
-    for changes in (FIRST, SECOND):
-        write(hosted, changes)
-        tips.append(git(hosted.repository, "rev-parse", BRANCH))
-    return tips
+    with GitServer(tmp_path_factory.mktemp("written")) as server:
+        hosted = Hosted(server, server.create("octocat/hello"))
+        for changes in (FIRST, SECOND):
+            write(hosted, changes)
+            tips.append(git(hosted.repository, "rev-parse", BRANCH))
+    return hosted.repository, tips
+
+
+@pytest.fixture
+def two_commits(hosted: Hosted, written: tuple[Path, list[str]]) -> list[str]:
+    """The commits of two runs, the older first; the branch stands at the newer."""
+    shutil.copytree(written[0], hosted.repository, dirs_exist_ok=True)
+    return written[1]
 
 
 def deleted(hosted: Hosted, _: list[str]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from bot.cli.main import parser
+from bot.cli.main import main, parser
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import OFFERED, answer
 from bot.mcp.tools import ToolContext
@@ -53,11 +54,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample's memory."""
+    folder = tmp_path_factory.mktemp("sample") / "store"
+    assert main(["import", str(SAMPLE), "--store", str(folder)]) == 0
+    return folder
+
+
 @pytest.fixture
-def store(tmp_path: Path, call: Run) -> Path:
+def store(sample: Path, tmp_path: Path, call: Run) -> Path:
     """A folder with the sample's memory, searched once, and then written by a newer program."""
-    folder = tmp_path / "store"
-    assert call("import", SAMPLE, "--store", folder).code == 0
+    folder = Path(shutil.copytree(sample, tmp_path / "store"))
     assert call("search", "sessions", "--store", folder).code == 0
     plant(folder / "manifest.json")
     return folder
