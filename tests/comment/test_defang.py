@@ -12,7 +12,7 @@ from bot.comment.clean_text import clean, cut
 from bot.comment.defang import BREAK, block, code_span, hazard, inline, link, prose
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.threats.corpus import DEFINITIONS
 
 ADDRESS = "https://redirect.github.com/octo/hub/issues/7"
@@ -270,7 +270,9 @@ def test_no_address_ends_its_own_link(tail: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"],
+    share(
+        ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"]
+    ),
 )
 def test_time_grows_with_the_length_only(unit: str) -> None:
     text = unit * (65_536 // len(unit))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.cli.main import main
 from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
@@ -20,7 +19,6 @@ from bot.mcp.tools import ToolContext
 from tests.cli.console import Run
 from tests.git.test_checkout import commit, git
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
 PROGRAMS = (
     *("core.fsmonitor", "core.sshCommand", "core.gitProxy", "core.askPass", "core.editor", "core.pager", "pager.log"),
     *("core.alternateRefsCommand", "credential.helper", "diff.external", "diff.trap.textconv", "diff.trap.command"),
@@ -95,10 +93,8 @@ def transcribe(top: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sample") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder)]) == 0
-    return folder
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 def run_by_hand(top: Path, *words: str) -> None:

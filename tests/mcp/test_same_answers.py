@@ -10,11 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
-from tests.cli.asked import SAMPLE, git, working_on_cookies
+from tests.cli.asked import git, working_on_cookies
 from tests.cli.console import Ended, Run
 from tests.examples import share
 from tests.sources.session_lines import ISSUE_AGENT, write
@@ -28,10 +27,8 @@ REQUESTS += [REQUESTS[0] | more for more in ({"query": "quantum zebra"}, {"since
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("same") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
-    return folder
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from bot.cli.main import main
 from bot.domain.changes import Changes
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
@@ -21,7 +20,6 @@ from bot.mcp.tools import ToolContext
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.requests import Issue, issue_named, keys_of
-from tests.cli.asked import SAMPLE
 from tests.cli.console import Ended, Run
 from tests.memory.remotes import bare_repository, commit
 from tests.memory.samples import issue
@@ -64,10 +62,8 @@ NO_ISSUE = [
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("names") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", REPO, "--json"]) == 0
-    return folder
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 # -- every door ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.main import main, parser
+from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import OFFERED, answer
 from bot.mcp.tools import ToolContext
@@ -54,18 +54,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sample's memory."""
-    folder = tmp_path_factory.mktemp("sample") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder)]) == 0
-    return folder
-
-
 @pytest.fixture
-def store(sample: Path, tmp_path: Path, call: Run) -> Path:
+def store(sample_store: Path, tmp_path: Path, call: Run) -> Path:
     """A folder with the sample's memory, searched once, and then written by a newer program."""
-    folder = Path(shutil.copytree(sample, tmp_path / "store"))
+    folder = Path(shutil.copytree(sample_store, tmp_path / "store"))
     assert call("search", "sessions", "--store", folder).code == 0
     plant(folder / "manifest.json")
     return folder
