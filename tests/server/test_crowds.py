@@ -109,7 +109,6 @@ def test_who_gave_way_is_told_to_come_again_later(port: int) -> None:
     assert third.status == 202
 
 
-@pytest.mark.slow
 def test_a_memory_bound_holds_whatever_comes(tmp_path: Path) -> None:
     """400 MB that are never whole are not kept: 64 MB are, and each connection brings up to 256 KB in one read."""
 
