@@ -1,5 +1,6 @@
 """Fixtures that all tests share."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -7,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.examples import examples
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
 
@@ -14,9 +18,18 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themsel
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+settings.register_profile("tests", max_examples=examples(100))
+settings.load_profile("tests")
+
 pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

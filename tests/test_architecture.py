@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -106,14 +106,18 @@ class Module:
     tree: ast.Module
     text: str
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
     @property
     def room(self) -> str:
         return self.name.split(".")[1] if "." in self.name else "__main__"
 
-    @property
+    @cached_property
     def imports(self) -> set[str]:
         found = set()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -154,7 +158,7 @@ def impure(one: Module) -> list[str]:
     wrong = sorted(f"imports {name}" for name in one.imports if name in OUTSIDE or name.split(".")[0] in OUTSIDE)
     imports_time = any(name == "time" or name.startswith("time.") for name in one.imports)
     wrong += ["imports time"] if imports_time else []
-    for node in ast.walk(one.tree):
+    for node in one.nodes:
         if (
             isinstance(node, ast.Attribute)
             and node.attr in CLOCKS
@@ -167,7 +171,7 @@ def impure(one: Module) -> list[str]:
 
 
 def prints(one: Module) -> list[str]:
-    calls = (node for node in ast.walk(one.tree) if isinstance(node, ast.Call))
+    calls = (node for node in one.nodes if isinstance(node, ast.Call))
     return [
         f"{one.name}:{call.lineno} prints" for call in calls if ast.unparse(call.func) in ("print", "sys.stdout.write")
     ]
@@ -184,13 +188,13 @@ def strayed(one: Module) -> list[str]:
 
 def started(one: Module) -> list[str]:
     """What it imports or calls that starts a program, though that is another module's part."""
-    calls = {ast.unparse(node.func) for node in ast.walk(one.tree) if isinstance(node, ast.Call)}
+    calls = {ast.unparse(node.func) for node in one.nodes if isinstance(node, ast.Call)}
     found = sorted(name for name in one.imports | calls if STARTING.match(name))
     return [] if one.name in STARTERS else [f"{one.name} has {name}" for name in found]
 
 
 def functions(one: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    yield from (node for node in ast.walk(one.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    yield from (node for node in one.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -248,7 +252,7 @@ def test_no_imports_go_in_a_circle() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    nodes = ((one.name, node) for one in modules().values() for node in ast.walk(one.tree))
+    nodes = ((one.name, node) for one in modules().values() for node in one.nodes)
     assert [name for name, node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
 
 
@@ -296,9 +300,7 @@ def test_only_doors_print() -> None:
 
 
 def test_a_broad_except_outside_the_doors_raises_again() -> None:
-    handlers = (
-        (one, node) for one in modules().values() for node in ast.walk(one.tree) if isinstance(node, ast.ExceptHandler)
-    )
+    handlers = ((one, node) for one in modules().values() for node in one.nodes if isinstance(node, ast.ExceptHandler))
     wrong = []
     for one, node in handlers:
         broad = node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")

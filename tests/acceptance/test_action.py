@@ -495,31 +495,19 @@ def test_an_answer_by_hand_comes_however_old_the_issue_is(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_scheduled_run_answers_a_young_issue_whose_event_was_lost(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("settings", "hours", "answers"), [("", 20, 1), ("", 25, 0), ("comment: {answer_within_hours: 48}", 25, 1)]
+)
+def test_a_scheduled_run_answers_an_issue_whose_event_was_lost_within_a_day_or_as_set(
+    stage: Stage, settings: str, hours: int, answers: int
+) -> None:
+    if settings:
+        configure(stage, settings)
     act(stage, "schedule")
-    young = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
-    stage.github.clock.advance(20 * 3600)
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
+    stage.github.clock.advance(hours * 3600)
     act(stage, "schedule")
-    assert len(stage.comments(young)) == 1
-
-
-@pytest.mark.slow
-def test_an_issue_whose_event_was_lost_a_day_ago_is_not_answered(stage: Stage) -> None:
-    act(stage, "schedule")
-    old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
-    stage.github.clock.advance(25 * 3600)
-    act(stage, "schedule")
-    assert stage.comments(old) == []
-
-
-@pytest.mark.slow
-def test_how_old_an_issue_may_be_is_a_setting(stage: Stage) -> None:
-    configure(stage, "comment: {answer_within_hours: 48}")
-    act(stage, "schedule")
-    old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
-    stage.github.clock.advance(25 * 3600)
-    act(stage, "schedule")
-    assert len(stage.comments(old)) == 1
+    assert len(stage.comments(number)) == answers
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The command line in this process, for the tests of any package."""
+"""The command line in this process, and the sample's memory, for the tests of any package."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.cli.console import Ended, Run
+
+SAMPLE = Path(__file__).parents[2] / "sample/history.jsonl"
+
+
+@pytest.fixture(scope="session")
+def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the memory of the sample's repository, which is only read."""
+    from bot.cli.main import main
+
+    folder = tmp_path_factory.mktemp("sample") / "store"
+    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
+    return folder
 
 
 @pytest.fixture

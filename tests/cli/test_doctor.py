@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -82,12 +83,10 @@ def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy:
     assert healthy.state() == before
 
 
-def test_a_store_is_looked_at_without_a_trace(tmp_path: Path, call: Run) -> None:
-    call("import", ROOT / "sample/history.jsonl", "--store", tmp_path / "store")
-    checkout = tmp_path / "checkout"
-    subprocess.run(["cp", "-r", tmp_path / "store", checkout], check=True)
-    subprocess.run(["rm", "-r", checkout / ".store"], check=True)
-    for folder in (tmp_path / "store", checkout):
+def test_a_store_is_looked_at_without_a_trace(tmp_path: Path, sample_store: Path, call: Run) -> None:
+    checkout = Path(shutil.copytree(sample_store, tmp_path / "checkout"))
+    shutil.rmtree(checkout / ".store")
+    for folder in (sample_store, checkout):
         before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
         told = call("doctor", "--store", folder, "--json")
         assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
@@ -507,10 +506,10 @@ def test_exit_codes_say_how_bad_it_is() -> None:
     assert exit_code([CheckResult("branch", "error", "away", outside=True)]) == 1
 
 
-def test_as_json_it_has_findings_and_whether_all_is_well(tmp_path: Path, call: Run) -> None:
-    call("import", ROOT / "sample/history.jsonl", "--store", tmp_path / "store")
-    (tmp_path / "store/manifest.json").write_text("{", encoding="utf-8")
-    told = call("doctor", "--store", tmp_path / "store", "--json")
+def test_as_json_it_has_findings_and_whether_all_is_well(tmp_path: Path, sample_store: Path, call: Run) -> None:
+    store = Path(shutil.copytree(sample_store, tmp_path / "store"))
+    (store / "manifest.json").write_text("{", encoding="utf-8")
+    told = call("doctor", "--store", store, "--json")
     assert (told.code, told.err, set(told.data), told.data["ok"]) == (2, "", {"findings", "ok"}, False)
     assert {tuple(finding) for finding in told.data["findings"]} == {("check", "level", "says", "remedy", "outside")}
     wrong = [finding for finding in told.data["findings"] if finding["level"] == "error"]

@@ -19,12 +19,12 @@ from referencing.jsonschema import DRAFT202012
 
 from bot.cli.commands import search
 from bot.cli.commands import show as showing
-from bot.cli.main import main, parser
+from bot.cli.main import parser
 from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
 from bot.questions.views import full_row, holds, passage_row, row_stamp, short_row
-from tests.cli.asked import ROOT, SAMPLE, working_on_cookies
+from tests.cli.asked import ROOT, working_on_cookies
 from tests.cli.console import Run
 from tests.sources.session_lines import ISSUE_AGENT, write
 
@@ -58,10 +58,8 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shapes") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
-    return folder
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 @pytest.fixture(scope="module")

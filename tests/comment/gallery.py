@@ -117,9 +117,6 @@ PROXY = Match(
     1471, "Session lost behind a proxy", 0.71, "open", at(2026, 10, 30), turn_count=7,
     why=("both name `X-Forwarded-Proto`",),
 )  # fmt: skip
-UMLAUTS = Match(
-    1459, "Tags with umlauts sort last", 0.68, "open", at(2026, 8, 2), why=("both speak of tags, sorting, `locale`",)
-)
 
 PAGES = (
     PageHit(

@@ -2,6 +2,7 @@
 
 import re
 import time
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,7 +12,7 @@ from bot.comment.clean_text import clean, cut
 from bot.comment.defang import BREAK, block, code_span, hazard, inline, link, prose
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.threats.corpus import DEFINITIONS
 
 ADDRESS = "https://redirect.github.com/octo/hub/issues/7"
@@ -22,17 +23,14 @@ HOSTILE = st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=60) | st.
 
 
 @pytest.mark.parametrize("before", ["", "- ", "1. ", "> ", "- > ", "| a |\n|---|\n| ", "   ", "word\n", "# "])
-@pytest.mark.parametrize("text", DEFINITIONS, ids=ascii)
-def test_wherever_it_comes_to_stand_no_text_defines_anything(before: str, text: str) -> None:
+def test_wherever_it_comes_to_stand_no_text_defines_anything(before: str) -> None:
     expected = report(f"{before}[words]({ADDRESS}) and words")
-    for shown in (
-        f"{before}{link(text, ADDRESS)} and {inline(text, 99)}",
-        f"{before}{link(text, ADDRESS)} {prose(text, 99)}",
-    ):
+    for text, words in product(DEFINITIONS, ("and {inline}", "{prose}")):
+        shown = f"{before}{link(text, ADDRESS)} {words.format(inline=inline(text, 99), prose=prose(text, 99))}"
         found = report(f"{shown}\n\n[x] and [^x] and [^1]")
-        assert [tag for tag in found.tags if tag in expected.tags][: len(expected.tags)] == expected.tags
-        assert found.links == [ADDRESS]
-        assert not any("sup" in tag or "section" in tag for tag in found.tags)
+        assert [tag for tag in found.tags if tag in expected.tags][: len(expected.tags)] == expected.tags, ascii(text)
+        assert found.links == [ADDRESS], ascii(text)
+        assert not any("sup" in tag or "section" in tag for tag in found.tags), ascii(text)
 
 
 def comment(title: str, quote: str, words: str) -> str:
@@ -101,26 +99,26 @@ def test_the_detector_sees_what_a_comment_without_care_would_do() -> None:
     assert report("`@octocat #1` <code>@octocat</code> \\@hubot").mentions == ["hubot"]
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_in_running_text_changes_nothing_but_words(payload: str) -> None:
-    shown = comment(payload, payload, payload)
-    assert touches_nothing(shown)
-    assert report(shown).tags == PLAIN.tags
+def test_a_payload_in_running_text_changes_nothing_but_words() -> None:
+    for payload in PAYLOADS:
+        shown = comment(payload, payload, payload)
+        assert touches_nothing(shown), payload
+        assert report(shown).tags == PLAIN.tags, payload
 
 
 @pytest.mark.parametrize("prefix", ["", "  ", "> "])
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_in_a_transcript_stays_in_its_place(payload: str, prefix: str) -> None:
-    shown = transcript(payload, prefix)
-    assert touches_nothing(shown)
-    assert around(shown) == FRAME
+def test_a_payload_in_a_transcript_stays_in_its_place(prefix: str) -> None:
+    for payload in PAYLOADS:
+        shown = transcript(payload, prefix)
+        assert touches_nothing(shown), payload
+        assert around(shown) == FRAME, payload
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_as_code_is_one_code_span(payload: str) -> None:
-    found = report(f"see {code_span(payload, 200)} here")
-    assert found.tags in (["p", "p/code"], ["p"])
-    assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
+def test_a_payload_as_code_is_one_code_span() -> None:
+    for payload in PAYLOADS:
+        found = report(f"see {code_span(payload, 200)} here")
+        assert found.tags in (["p", "p/code"], ["p"]), payload
+        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], []), payload
 
 
 @settings(max_examples=examples(400), deadline=None)
@@ -140,12 +138,12 @@ def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
     assert around(shown) == FRAME
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_in_a_quote_is_words_or_code(payload: str) -> None:
-    for text in (payload, f"`{payload}`", f"{payload}`a`{payload}", f"` `{payload}` `"):
-        found = report(f"so “{prose(text, 300)}” it is")
-        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
-        assert set(found.tags) <= {"p", "p/code"}
+@pytest.mark.parametrize("form", ["{0}", "`{0}`", "{0}`a`{0}", "` `{0}` `"])
+def test_a_payload_in_a_quote_is_words_or_code(form: str) -> None:
+    for payload in PAYLOADS:
+        found = report(f"so “{prose(form.format(payload), 300)}” it is")
+        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], []), payload
+        assert set(found.tags) <= {"p", "p/code"}, payload
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -272,7 +270,9 @@ def test_no_address_ends_its_own_link(tail: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"],
+    share(
+        ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"]
+    ),
 )
 def test_time_grows_with_the_length_only(unit: str) -> None:
     text = unit * (65_536 // len(unit))

@@ -29,10 +29,10 @@ FILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("file", [str(path.relative_to(ROOT)) for path in FILES])
-def test_no_file_has_a_stilted_phrase(file: str) -> None:
-    found = STILTED.findall((ROOT / file).read_text(encoding="utf-8"))
-    assert [phrase for phrase in found if (file, phrase.lower()) not in JUDGED] == []
+def test_no_file_has_a_stilted_phrase() -> None:
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in FILES}
+    found = [(file, phrase) for file, text in texts.items() for phrase in STILTED.findall(text)]
+    assert [(file, phrase) for file, phrase in found if (file, phrase.lower()) not in JUDGED] == []
 
 
 def test_what_was_judged_is_still_there_and_little() -> None:

@@ -233,11 +233,6 @@ class History:
         event.other = self.repo.issues[canonical]
 
     @one_at_a_time
-    def unmark_duplicate(self, number: int, canonical: int, actor: str | None, at: Moment = None) -> None:
-        event = self._happen(self.repo.issues[number], "unmarked_as_duplicate", self.world.account(actor), at)
-        event.other = self.repo.issues[canonical]
-
-    @one_at_a_time
     def reference(self, number: int, commit: str, actor: str | None, at: Moment = None) -> None:
         """A commit message names the issue."""
         event = self._happen(self.repo.issues[number], "referenced", self.world.account(actor), at)

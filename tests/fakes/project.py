@@ -126,8 +126,3 @@ class Project(History):
     @one_at_a_time
     def add_tag(self, name: str, sha: str | None = None) -> None:
         self.repo.tags[name] = sha or self.repo.branches.get(self.repo.default_branch) or fake_sha(f"tag {name}")
-
-    @one_at_a_time
-    def skip_to(self, number: int) -> None:
-        """The next issue or pull gets this number."""
-        self.repo.next_number = number

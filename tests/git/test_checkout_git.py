@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -18,7 +19,6 @@ from bot.mcp.tools import ToolContext
 from tests.cli.console import Run
 from tests.git.test_checkout import commit, git
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
 PROGRAMS = (
     *("core.fsmonitor", "core.sshCommand", "core.gitProxy", "core.askPass", "core.editor", "core.pager", "pager.log"),
     *("core.alternateRefsCommand", "credential.helper", "diff.external", "diff.trap.textconv", "diff.trap.command"),
@@ -45,14 +45,22 @@ class Hostile(NamedTuple):
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hostile:
+def hostile(trapped: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hostile:
     """A checkout with a sparse index that lacks the tree ``out``, and a promisor remote that has its own program."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    top, mark, trap = tmp_path / "checkout", tmp_path / "mark", tmp_path / "trap"
+    (tmp_path / "home").mkdir()
+    trapped.mark.unlink(missing_ok=True)
+    return Hostile(Path(shutil.copytree(trapped.top, tmp_path / "checkout", symlinks=True)), trapped.mark)
+
+
+@pytest.fixture(scope="module")
+def trapped(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
+    """The checkout that each test has a copy of."""
+    folder = tmp_path_factory.mktemp("trapped")
+    top, mark, trap = folder / "checkout", folder / "mark", folder / "trap"
     trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{mark}'\nexit 1\n")
     trap.chmod(0o755)
-    (tmp_path / "home").mkdir()
     top.mkdir()
     git(top, "init", "--quiet", "--initial-branch=main")
     (top / ".gitattributes").write_text("* filter=trap diff=trap\n")
@@ -72,7 +80,6 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hostile:
         (top / ".git/hooks" / hook).write_text(trap.read_text())
         (top / ".git/hooks" / hook).chmod(0o755)
     os.utime(top / "in/a.py", (1, 1))
-    mark.unlink(missing_ok=True)
     return Hostile(top, mark)
 
 
@@ -85,10 +92,9 @@ def transcribe(top: Path) -> None:
     (top / "out/issues/48.json").write_text(json.dumps({"issueNumber": 48, "sessionPath": "out/s9.jsonl"}))
 
 
-@pytest.fixture
-def store(tmp_path: Path, call: Run) -> Path:
-    assert call("import", SAMPLE, "--store", tmp_path / "store").code == 0
-    return tmp_path / "store"
+@pytest.fixture(scope="module")
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 def run_by_hand(top: Path, *words: str) -> None:
@@ -181,7 +187,7 @@ def test_a_remote_inside_the_checkout_is_fetched_from_without_running_its_progra
 def test_settings_that_are_too_long_to_be_read_hide_no_filter(hostile: Hostile) -> None:
     with (hostile.top / ".git/config").open("a", encoding="ascii") as config:
         config.write("".join(f'[remote "r{n}"]\n\turl = {"x" * 1_000}\n' for n in range(MOST_BYTES // 1_000 + 1)))
-        config.write('[filter "late"]\n\tclean = touch ../mark; cat\n')
+        config.write(f'[filter "late"]\n\tclean = touch {hostile.mark}; cat\n')
     (hostile.top / ".git/info/attributes").write_text("* filter=late\n")
     with pytest.raises(NoAnswer, match="too long"):
         CheckoutGit(hostile.top).run("status")

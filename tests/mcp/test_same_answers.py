@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
-from tests.cli.asked import SAMPLE, git, working_on_cookies
+from tests.cli.asked import git, working_on_cookies
 from tests.cli.console import Ended, Run
+from tests.examples import share
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 KINDS = ("all", "issue", "pull", "page", "session")
@@ -27,10 +27,8 @@ REQUESTS += [REQUESTS[0] | more for more in ({"query": "quantum zebra"}, {"since
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("same") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
-    return folder
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 @pytest.fixture
@@ -81,7 +79,7 @@ def test_a_search_is_answered_alike_through_both_doors(
         (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state"]}\n')
     desk = ToolContext(MemoryOptions(checkout, store=store))
     found = 0
-    for request in REQUESTS:
+    for request in share(REQUESTS):
         ended = call("search", *typed(request, kind), "--store", store, "--json", "--exit-code")
         found += same(ended, answer(desk, "search_memories", {**request, "kind": kind}))
     assert bool(found) == (kind != "page" and (names_sources or kind != "session"))

@@ -5,6 +5,7 @@ What a run says that it has read holds only where the rest is, on which it built
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,8 @@ from bot.memory.model_store import ModelUpdate
 from bot.pipeline.setup import page_sources
 from bot.ranking.weights import shipped
 from bot.sources.pages import fresh_pages
+from tests.examples import share
+from tests.fakes.git_http import GitServer
 from tests.memory.remotes import Hosted, git, opened
 from tests.memory.samples import at, issue
 from tests.sources.projects import REPO, Project
@@ -66,14 +69,23 @@ THIRD = Changes(
 )
 
 
-@pytest.fixture
-def two_commits(hosted: Hosted) -> list[str]:
-    """The commits of two runs, the older first; the branch stands at the newer."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A repository after two runs, and their commits, the older first."""
     tips = []
-    for changes in (FIRST, SECOND):
-        write(hosted, changes)
-        tips.append(git(hosted.repository, "rev-parse", BRANCH))
-    return tips
+    with GitServer(tmp_path_factory.mktemp("written")) as server:
+        hosted = Hosted(server, server.create("octocat/hello"))
+        for changes in (FIRST, SECOND):
+            write(hosted, changes)
+            tips.append(git(hosted.repository, "rev-parse", BRANCH))
+    return hosted.repository, tips
+
+
+@pytest.fixture
+def two_commits(hosted: Hosted, written: tuple[Path, list[str]]) -> list[str]:
+    """The commits of two runs, the older first; the branch stands at the newer."""
+    shutil.copytree(written[0], hosted.repository, dirs_exist_ok=True)
+    return written[1]
 
 
 def deleted(hosted: Hosted, _: list[str]) -> None:
@@ -91,7 +103,7 @@ def replaced(hosted: Hosted, tips: list[str]) -> None:
 
 
 Move = Callable[[Hosted, list[str]], None]
-ALL = pytest.mark.parametrize("move", [deleted, set_back, replaced])
+MOVES: tuple[Move, ...] = (deleted, set_back, replaced)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +124,7 @@ def test_what_was_read_counts_only_where_the_rest_of_it_is(
         assert set(memory.records([3, "docs:c.md"])) == {3, "docs:c.md"}
 
 
-@ALL
+@pytest.mark.parametrize("move", share(MOVES, 3, 0))
 def test_what_is_owed_stays_owed(hosted: Hosted, two_commits: list[str], move: Move) -> None:
     with memory_of(hosted) as memory:
         memory.stage(THIRD)
@@ -123,7 +135,7 @@ def test_what_is_owed_stays_owed(hosted: Hosted, two_commits: list[str], move: M
         assert [wish.comment_id for wish in memory.state.manifest.requests_since(at(0))] == [30]
 
 
-@ALL
+@pytest.mark.parametrize("move", share(MOVES, 3, 1))
 def test_what_is_staged_afterwards_claims_no_more_until_the_memory_is_opened_again(
     hosted: Hosted, two_commits: list[str], move: Move
 ) -> None:
@@ -148,7 +160,7 @@ def test_what_is_staged_afterwards_claims_no_more_until_the_memory_is_opened_aga
         assert memory.state.manifest.cursor == at(11)
 
 
-@ALL
+@pytest.mark.parametrize("move", share(MOVES, 3, 2))
 @pytest.mark.parametrize("ends", [False, True], ids=["goes on", "ends"])
 def test_a_reading_of_the_whole_history_does_not_go_on_elsewhere(
     hosted: Hosted, two_commits: list[str], move: Move, ends: bool
@@ -164,7 +176,7 @@ def test_a_reading_of_the_whole_history_does_not_go_on_elsewhere(
         assert (memory.state.manifest.reading, memory.state.manifest.read_whole) == (None, None)
 
 
-@ALL
+@pytest.mark.parametrize("move", share(MOVES, 3, 3))
 def test_nothing_is_learned_from_more_threads_than_there_are(
     hosted: Hosted, two_commits: list[str], move: Move
 ) -> None:
@@ -204,7 +216,7 @@ def test_what_was_read_counts_where_another_run_only_brought_an_issue(hosted: Ho
         assert memory.state.manifest.reading == HistoryProgress(at(2), at(2), frozenset({1, 3}))
 
 
-@pytest.mark.parametrize("move", [deleted, set_back])
+@pytest.mark.parametrize("move", share([deleted, set_back], 2))
 def test_the_next_run_has_all_pages_again(tmp_path: Path, hosted: Hosted, move: Move) -> None:
     project = Project(tmp_path, hosted.server)
     project.memory.close()

@@ -57,9 +57,8 @@ def share_named(said: Iterable[Sentence]) -> float:
     return sum(named) / len(named)
 
 
-@pytest.mark.parametrize("said", OURS, ids=[each.text for each in OURS])
-def test_no_sentence_is_given_a_kind_that_a_reader_would_not(said: Sentence) -> None:
-    assert kind_of(said.text) in said.may_be | {"unknown"}
+def test_no_sentence_is_given_a_kind_that_a_reader_would_not() -> None:
+    assert wrong(OURS) == []
 
 
 def test_nearly_every_clear_sentence_is_given_its_kind() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.reading.markdown import statements
+from tests.examples import share
 from tests.reading.linear import takes_linear_time
 
 
@@ -22,6 +23,6 @@ def test_a_line_that_begins_like_a_sentence_is_one(text: str, said: tuple[str, .
     assert statements(text) == said
 
 
-@pytest.mark.parametrize("piece", ["<br>", "\\\n", "&#32;<br>", "a<br>", "~~", "~~a~~", "A\n"])
+@pytest.mark.parametrize("piece", share(["<br>", "\\\n", "&#32;<br>", "a<br>", "~~", "~~a~~", "A\n"]))
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     takes_linear_time(lambda text: statements(f"a{text}a"), piece)

@@ -1,7 +1,5 @@
 """What texts name, and what templates put into them."""
 
-from time import process_time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +16,8 @@ from bot.reading.signals import (
     read_signals,
     strip_boilerplate,
 )
+from tests.examples import share
+from tests.reading.linear import takes_linear_time
 
 PYTHON_TRACE = """It dies:
 Traceback (most recent call last):
@@ -218,17 +218,10 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("piece", share(PIECES))
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = (piece * length)[:length]
-        start = process_time()
-        read_signals(text)
-        find_versions(text)
-        find_identifiers(text)
-        strip_boilerplate(text)
-        normalise_error(text)
-        return process_time() - start
+    def read(text: str) -> None:
+        for reader in (read_signals, find_versions, find_identifiers, strip_boilerplate, normalise_error):
+            reader(text)
 
-    small, large = (min(seconds(length) for _ in range(3)) for length in (8_192, 65_536))
-    assert large < 30 * small + 0.05
+    takes_linear_time(read, piece)

@@ -14,6 +14,7 @@ from bot.domain.thread_json import thread_from_archive
 from bot.memory.memory import Memory
 from bot.reading.endings.outcome import outcome
 from bot.recall.answer import as_of, fix_refs, known_endings, named, proven, with_fixes, with_version
+from tests.examples import share
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
 
@@ -167,13 +168,15 @@ def test_the_release_goes_with_the_fix() -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("archive", "numbered"),
-    [
-        ("threads/bitcoin_gui", 15),
-        ("threads/ietf_http2-spec", 10),
-        ("threads/ietf_mls-protocol", 38),
-        ("threads/ietf_qlog", 10),
-        ("rust_pre2015/issues", 300),
-    ],
+    share(
+        [
+            ("threads/bitcoin_gui", 15),
+            ("threads/ietf_http2-spec", 10),
+            ("threads/ietf_mls-protocol", 38),
+            ("threads/ietf_qlog", 10),
+            ("rust_pre2015/issues", 300),
+        ]
+    ),
 )
 def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
     shared: Path, remember: Remember, archive: str, numbered: int

@@ -113,17 +113,17 @@ IN_OTHER_SCRIPTS = {
 CODES = ["E_SESSION_EXPIRED", "ERR_TOKEN_LOST", "ECONNREFUSED", "TS2345", "E1042", "ORA-00942", "0x80070005"]
 
 
-@pytest.mark.parametrize("language", IN_OTHER_SCRIPTS)
 @pytest.mark.parametrize("code", CODES)
-def test_the_code_of_an_error_finds_its_page_from_another_script(remember: Remember, language: str, code: str) -> None:
+def test_the_code_of_an_error_finds_its_page_from_another_script(remember: Remember, code: str) -> None:
     text = f"# Error codes\n\n## Signing in\n\nThe server answers {code} when the cookie has another path. Set it.\n"
     heading = f"# Failures\n\n## `{code}`\n\nThe cookie has another path than the server.\n"
-    title, body = IN_OTHER_SCRIPTS[language]
-    asked = thread(900, title, body.format(code))
-    assert found(asked, remember(*sample_pages())) == ()
+    asked = {script: thread(900, title, body.format(code)) for script, (title, body) in IN_OTHER_SCRIPTS.items()}
+    memory = remember(*sample_pages())
+    assert {script: found(one, memory) for script, one in asked.items()} == dict.fromkeys(asked, ())
     for written, title in ((text, "Error codes: Signing in"), (heading, f"Failures: {code}")):
         memory = remember(*sample_pages(), page("docs:docs/errors.md", written))
-        assert [hit.title for hit in found(asked, memory)] == [title]
+        titles = {script: [hit.title for hit in found(one, memory)] for script, one in asked.items()}
+        assert titles == {script: [title] for script in asked}
 
 
 def test_a_page_in_the_same_language_with_the_code_is_found(remember: Remember) -> None:

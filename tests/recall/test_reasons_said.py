@@ -3,6 +3,7 @@
 import pytest
 
 from bot.recall.reasons import said
+from tests.examples import share
 from tests.reading.linear import takes_linear_time
 
 
@@ -32,6 +33,9 @@ def test_prose_and_code_stay() -> None:
     assert said(text) == text
 
 
-@pytest.mark.parametrize("piece", ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ", "\n#1 "])
+PIECES = ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ", "\n#1 "]
+
+
+@pytest.mark.parametrize("piece", share(PIECES))
 def test_time_grows_with_the_text(piece: str) -> None:
     takes_linear_time(said, piece)

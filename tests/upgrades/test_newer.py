@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, call: Run) -> Path:
+def store(sample_store: Path, tmp_path: Path, call: Run) -> Path:
     """A folder with the sample's memory, searched once, and then written by a newer program."""
-    folder = tmp_path / "store"
-    assert call("import", SAMPLE, "--store", folder).code == 0
+    folder = Path(shutil.copytree(sample_store, tmp_path / "store"))
     assert call("search", "sessions", "--store", folder).code == 0
     plant(folder / "manifest.json")
     return folder
