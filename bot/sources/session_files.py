@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
+from bot.sources.session_head import head_of, holds_messages
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
@@ -49,20 +50,27 @@ class SessionFile(NamedTuple):
 
 
 class SessionFiles(NamedTuple):
-    """The sessions found, newest first, and the mapping files. ``notes`` say what was left out; ``unmatched`` maps each
-    pattern without a session to the reason."""
+    """The sessions found, newest first, and the mapping files; a ``.json`` may be either and is in both lists.
+
+    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason.
+    """
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
 
+    def with_sessions(self, more: Iterable[SessionFile]) -> SessionFiles:
+        """Return these files and ``more`` sessions, each once; notes about issues are kept as they are."""
+        known = {file.path for file in self.sessions}
+        return self._replace(sessions=(*self.sessions, *(file for file in more if file.path not in known)))
+
 
 def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
     """Find the files that these patterns name, below the folder ``top`` or, with ``/`` or ``~`` in front, anywhere.
 
-    A folder stands for all ``.jsonl`` and ``.log`` files in it. Symlinks are not followed; other kinds of files, and
-    unreadable ones, are left out.
+    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. Symlinks are not followed; other kinds of
+    files, and unreadable ones, are left out.
     """
     top = os.path.normpath(Path(top).absolute())
     found: dict[str, SessionFile] = {}
@@ -71,7 +79,7 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         named = {file.path: file for file in _named(pattern, top, notes)}
-        if all(path.endswith(_MAPPING) for path in named):
+        if all(path.endswith(_MAPPING) for path in named) and not any(map(_is_session, named)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_told(pattern)} names no .jsonl or .log file"
         found |= named
     sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
@@ -85,7 +93,13 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
             f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
-    return SessionFiles(kept, _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES), tuple(notes), unmatched)
+    notes_of_issues = _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)
+    objects = tuple(file for file in notes_of_issues if file.path in found)
+    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
+
+
+def _is_session(path: str) -> bool:
+    return holds_messages(head_of(path))
 
 
 def _bounded(files: Sequence[SessionFile], most: int, size: int) -> tuple[SessionFile, ...]:
