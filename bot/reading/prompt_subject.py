@@ -18,8 +18,8 @@ _HOST = re.compile(r"https?://([A-Za-z0-9.-]{1,253})/")
 _PLACE = r"(?:#|/issues/|/pull/){number}(?![0-9])"
 _NAME = re.compile(r"(?:\S*[/@]\S*|\b(?:the|this|that|our|issue|issues|bug|ticket|pr|pull|request)\b|[\s(\[<\"'`*]+)\Z")
 _PASSING = re.compile(
-    r"\b(?:like|like in|as in|as with|similar to|unlike|see|see also|cf\.?|e\.g\.?|since|after|before|until|from|than|by|not"
-    r"|introduced in|regression in|regression of|related to|follow-?up to|and|or|in addition to|instead of)\Z",
+    r"\b(?:like|like in|as in|as with|similar to|unlike|see|see also|cf\.?|e\.g\.?|since|after|before|until|from|than"
+    r"|by|not|introduced in|regression in|regression of|related to|follow-?up to|and|or|in addition to|instead of)\Z",
     re.IGNORECASE,
 )
 

@@ -60,10 +60,13 @@ class SessionFiles(NamedTuple):
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
 
-    def with_sessions(self, more: Iterable[SessionFile]) -> SessionFiles:
-        """Return these files and ``more`` sessions, each once; notes about issues are kept as they are."""
-        known = {file.path for file in self.sessions}
-        return self._replace(sessions=(*self.sessions, *(file for file in more if file.path not in known)))
+    def together(self, more: SessionFiles) -> SessionFiles:
+        """Return the files of both, each once."""
+        sessions = {file.path: file for file in (*self.sessions, *more.sessions)}
+        mappings = {file.path: file for file in (*self.mappings, *more.mappings)}
+        return self._replace(
+            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *more.notes)
+        )
 
 
 def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:

@@ -18,7 +18,8 @@ from bot.domain.thread import Kind, Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.sessions import sessions_of_issue
+from bot.local_cache.session_answers import sessions_about_issue
+from bot.local_cache.sessions import threads_of
 from bot.local_cache.threads import open_records
 from bot.questions.context import find_history, of_issue, of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
@@ -33,7 +34,7 @@ def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:
     """These sections as XML or Markdown (``form``), the last threads left out where all are more than ``chars``; ""
     for nothing. Other people's words are marked as data, and nothing is hidden in them."""
     write = _xml if form == "xml" else _markdown
-    kept = [(name, each) for name, rows in found.items() for each in rows]
+    kept = [(name, each) for name in WORK for each in found[name]]
     while kept:
         text = write(kept)
         if len(text) <= chars:
@@ -126,7 +127,8 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
             library = WithoutWords(memory, settings.ignore.people)
             if given.issue:
                 number = given.issue.within(place.repo)
-                told = [*_threads(library, [number]), *sessions_of_issue(place, number)]
+                sessions = threads_of(place, sessions_about_issue(place, number), number)
+                told = [*_threads(library, [number]), *sessions]
                 if not told:  # it may be newer than the memory: no error
                     print(f"No thread #{number} in this memory.", file=sys.stderr)
                 found = of_issue(told, number)
