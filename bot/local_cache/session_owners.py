@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 def own_sessions(database: sqlite3.Connection, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
     """Return the transcripts of the checkout. One that names no folder belongs to it only in a folder of its own."""
     folders = _folders(database, files.sessions)
-    certain = tuple(f"{each.path}/" for each in sources.folders if each.is_in_checkout)
     own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
     known = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
     known[""] = False
 
     def is_own(path: str) -> bool:
-        return path.startswith(certain) or known[folders[path]] or (not folders[path] and path.startswith(own))
+        return known[folders[path]] or (not folders[path] and path.startswith(own))
 
     return tuple(file for file in files.sessions if is_own(file.path))
 

@@ -99,6 +99,17 @@ class SessionIndex:
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
+    def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
+        """Return the best message of each of the sessions that match best, of those with one of the best messages."""
+        found: dict[str, SessionPassage] = {}
+        with self._asked():
+            ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
+            for one in islice(self._passages(ranking, limit, since), _READ_FOR_SESSIONS):
+                found.setdefault(one.session, one)
+                if len(found) >= limit:
+                    break
+        return list(found.values())
+
     @property
     def size(self) -> int:
         """Number of sessions with messages."""
@@ -340,7 +351,7 @@ def open_session_index(
 
     folder = top if top and sources.are_known else Path.cwd()
     asked_for = {_whole(each): each for each in given}
-    patterns = [*sources.patterns, *asked_for]
+    patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *asked_for]
     usual = ["the usual folders"] if sources.folders else []
     name = cache_name("\n".join([str(folder), *patterns, *usual, local_key()]))  # stored times depend on the zone
     version = SESSIONS.format.replace(" ", "-")  # other versions use other files
@@ -352,8 +363,8 @@ def open_session_index(
                 raise UserError(f"--logs {asked_for[pattern]}: {reason}")
         own = _own(logs, sources)
         with progress("Reading transcripts", None) as tick:
-            notes = logs.refresh(files.together(own), tick)
-        for note in (*notes, *_broken(logs), *(_used(logs, sources, own.sessions) if tell and own.sessions else ())):
+            notes = logs.refresh(files := files.together(own), tick)
+        for note in (*notes, *_broken(logs), *(_used(logs, sources, files) if tell else ())):
             warn(note)
         yield logs if own.sessions or patterns else None
     finally:
@@ -362,9 +373,11 @@ def open_session_index(
 
 def _own(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
     """The sessions of the checkout in the usual folders."""
-    patterns = (f"{each.path}/{glob}" for each in sources.folders for glob in each.patterns)
-    found = find_sessions(patterns, str(sources.top)) if sources.folders else SessionFiles(())
-    return found._replace(sessions=logs.own(found, sources)) if found.sessions else SessionFiles(())
+    patterns = [f"{each.path}/{glob}" for each in sources.folders if not each.is_in_checkout for glob in each.patterns]
+    if not patterns:
+        return SessionFiles(())
+    found = find_sessions(patterns, str(sources.top), with_notes=False)
+    return found._replace(sessions=logs.own(found, sources))
 
 
 def _broken(logs: SessionIndex) -> Iterator[str]:
@@ -372,16 +385,18 @@ def _broken(logs: SessionIndex) -> Iterator[str]:
         yield "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
 
 
-def _used(logs: SessionIndex, sources: SessionSources, own: Sequence[SessionFile]) -> Iterator[str]:
+def _used(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:
     """Which of the folders were searched that no setting names."""
-    paths = [file.path for file in own]
-    folders = dict.fromkeys(
-        one.shown for one in sources.folders if any(each.startswith(f"{one.path}/") for each in paths)
-    )
-    count = logs.size
+    paths = [file.path for file in files.sessions]
+    used = [each for each in sources.folders if any(path.startswith(f"{each.path}/") for path in paths)]
+    if not used:
+        return
+    count, prefixes = logs.size, tuple(f"{each.path}/" for each in used)
+    others = "" if all(path.startswith(prefixes) for path in paths) else ", some of them"
+    folders = " and ".join(dict.fromkeys(each.shown for each in used))
     yield (
-        f"Searched {count:,} session{'s' * (count != 1)}{', some of them' if count > 0 and sources.patterns else ''} "
-        f"in {' and '.join(folders)} (sources.default_sessions: false leaves these out)."
+        f"Searched {count:,} session{'s' * (count != 1)}{others} in {folders} "
+        "(sources.default_sessions: false leaves these out)."
     )
 
 
@@ -446,10 +461,7 @@ def find_sessions_about(asked: WordSearch, place: LocalMemory) -> list[SessionHi
     with opened as logs:
         if logs is None:
             return []
-        found: dict[str, SessionPassage] = {}
-        for one in logs.search(asked.words, _READ_FOR_SESSIONS, asked.choice.since):
-            found.setdefault(one.session, one)
-        best = list(found.values())[: min(asked.limit, MAX_AFTER_THREADS)]
+        best = logs.search_each(asked.words, min(asked.limit, MAX_AFTER_THREADS), asked.choice.since)
         return [SessionHit(outline, one) for one in best if (outline := logs.outline(one.session))]
 
 

@@ -69,11 +69,11 @@ class SessionFiles(NamedTuple):
         )
 
 
-def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
+def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True) -> SessionFiles:
     """Find the files that these patterns name, below the folder ``top`` or, with ``/`` or ``~`` in front, anywhere.
 
-    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. Symlinks are not followed; other kinds of
-    files, and unreadable ones, are left out.
+    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. ``with_notes``: also the mapping files next
+    to the sessions. Symlinks are not followed; other kinds of files, and unreadable ones, are left out.
     """
     top = os.path.normpath(Path(top).absolute())
     found: dict[str, SessionFile] = {}
@@ -87,7 +87,8 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
         found |= named
     sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
     mappings = {file.path: file for file in found.values() if file.path.endswith(_MAPPING)}
-    mappings |= {file.path: file for file in _beside(sessions, top)}
+    if with_notes:
+        mappings |= {file.path: file for file in _beside(sessions, top)}
     sessions.sort(key=lambda file: (-file.mtime_ns, file.path))
     kept = _bounded(sessions, MAX_FILES, MAX_BYTES)
     if len(kept) < len(sessions):
