@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from bot.domain.card import LEAST_PART, SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
@@ -45,6 +45,8 @@ MAX_WORDS = 2_000
 
 MAX_MESSAGES = 20_000
 """Messages of one session that are shown, the first ones."""
+
+Result = TypeVar("Result")
 
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 MAX_SHOWN = 20
@@ -80,14 +82,7 @@ class SessionIndex:
 
         ``tick`` receives the number of lines of each portion. A kill loses only the portion that is being read.
         """
-        try:
-            return self._refreshed(files, tick)
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                unusable(self._path, error)
-        self._start_over()
-        with self._asked():
-            return self._refreshed(files, tick)
+        return self._made_again(lambda: self._refreshed(files, tick))
 
     def search(self, words: str, limit: int = 10, since: datetime | None = None) -> list[SessionPassage]:
         """Return the messages that match these words best, newest first among equals.
@@ -159,8 +154,7 @@ class SessionIndex:
 
     def own(self, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
         """Return those of the files in the usual folders that are transcripts of the checkout."""
-        with self._asked():
-            return own_sessions(self._database, files, sources)
+        return self._made_again(lambda: own_sessions(self._database, files, sources))
 
     def session(self, id: str, number: int | None = None) -> Thread | None:
         """Return a session as a thread, None if it is unknown. ``number``: the issue that it worked on, if not the one
@@ -200,6 +194,17 @@ class SessionIndex:
         sync.run()
         failed = [f"{path} cannot be read: {reason}" for path, reason in sorted(sync.failed.items())]
         return (*files.notes, *failed)
+
+    def _made_again(self, work: Callable[[], Result]) -> Result:
+        """Do this work, once more with an empty file if the file is damaged."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                unusable(self._path, error)
+        self._start_over()
+        with self._asked():
+            return work()
 
     def _start_over(self) -> None:
         self._database.close()

@@ -275,7 +275,7 @@ def ranked_rows(found: Iterable[RankedThread], home: str, shape: Shape = short_r
 def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
     """The threads that matter for the work at hand, by section, and the sessions on it."""
     rows = {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
-    return rows | {"sessions": session_rows(work.sessions)}
+    return rows | {SESSIONS: session_rows(work.sessions)}
 
 
 def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
@@ -389,6 +389,10 @@ WORK = {
 }
 
 
+SESSIONS, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
+"""The section of a `WhatAnswer` that has sessions, and its title."""
+
+
 def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
     """The sections of `work_rows` as lists."""
     sessions = [Item(session_card(one), "", why=one.why) for one in work.sessions]
@@ -397,7 +401,7 @@ def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
             ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)])
             for field, section in WORK.items()
         ),
-        ItemSection("session", "Agent sessions on it", sessions),
+        ItemSection("session", SESSIONS_TITLE, sessions),
     ]
 
 

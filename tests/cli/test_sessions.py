@@ -210,6 +210,15 @@ def test_a_session_that_moves_to_another_checkout_is_forgotten(
     assert b"A zebra" not in held
 
 
+def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Path, call: Run) -> None:
+    write(claude(home, checkout), spoken("A zebra", checkout))
+    assert found(call) == {"c-1"}
+    (file,) = (tmp_path / "cache/precedent/logs").iterdir()
+    data = file.read_bytes()
+    file.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    assert found(call) == {"c-1"}
+
+
 def test_without_any_session_there_is_a_remedy(home: Path, checkout: Path, call: Run) -> None:
     ended = call("search", "zebra", "--kind", "session")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
@@ -234,6 +243,8 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     assert line[3:] == [
         "Which cookie path?", "said by a person on 2026-03-03", "Which cookie path? The cookie path is lost.",
     ]  # fmt: skip
+    assert call(*asked, "--expand", "--json").data[-1] == last | {"linked": []}
+    assert call(*asked, "--expand").out.splitlines()[-1].split("\t") == ["session", *line]
     told = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "cookie path"})
     assert told.data["passages"] == last["passages"]
     assert "Said in sessions on this machine:\n\nsession c-1 (" in told.text
@@ -377,6 +388,10 @@ def test_the_sessions_on_the_work_at_hand_are_told(home: Path, checkout: Path, s
     told = answer(ToolContext(MemoryOptions(checkout, store=store)), "memory_what", {})
     assert told.data["sessions"] == rows
     assert "Sessions that worked on it:\nsession a (2026-03-03, 1 message, on the branch fix/login-loop)" in told.text
+    xml = call("context", "--branch", "--store", store).out
+    assert '<sessions>\n<session id="a" ended="2026-03-03T09:00:00Z" messages="1">\n<why>on the branch' in xml
+    markdown = call("context", "--branch", "--store", store, "--format", "markdown").out
+    assert "\n## Agents' sessions on it\n\n### a\n\n- ended: 2026-03-03\n- messages: 1\n" in markdown
     git(checkout, "switch", "--quiet", "--create", "fix/48-more")
     by_first_prompt(home, checkout)
     assert [one["id"] for one in call("what", "--store", store, "--json").data["sessions"]] == ["c-1"]

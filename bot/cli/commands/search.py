@@ -58,7 +58,9 @@ def run_search(given: argparse.Namespace) -> object:
         sessions = also_in_sessions(asked, place)
         show_notes(place)
         if given.json:
-            shown: object = [*_rows(hits, asked, place.home), *map(session_hit_row, sessions)]
+            empty: Row = {"linked": []} if asked.expand else {}
+            said_rows = [session_hit_row(one) | empty for one in sessions]
+            shown: object = [*_rows(hits, asked, place.home), *said_rows]
         else:
             shown = _lines(hits, sessions, asked, place.home, given.header)
     return command_result(shown, given, found=bool(hits.found or sessions))
