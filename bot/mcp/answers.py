@@ -73,10 +73,10 @@ def _search_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
     if not said:
         return _answer(f"Nothing relevant {_for(asked.words)}: {searched}", data)
     line = f"{count(len(data['passages']), 'message')} found {_for(asked.words)}{_more(said, asked.limit)}: {searched}"
-    return _answer(line, data, _said(data["passages"]))
+    return _answer(line, data, _said_in_sessions(data["passages"]))
 
 
-def _said(passages: Sequence[Row]) -> str:
+def _said_in_sessions(passages: Sequence[Row]) -> str:
     told = "".join(
         f"\nsession {_line(each['session_id'])} ({_line(each['type'])}, {each['timestamp'][:10]})\n"
         f"{INDENT}{quoted(each['content'], SUMMARY)}\n"
@@ -101,7 +101,9 @@ def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
     if data["nothing_relevant"]:
         return _answer(f"Nothing relevant {about}: {searched} searched.{signals}", data)
     near, said = data.get("linked"), data.get("passages", [])
-    body = _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "") + _said(said)
+    body = (
+        _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "") + _said_in_sessions(said)
+    )
     also = f" {count(len(said), 'session')} too." if said else ""
     line = f"{len(data['hits'])} of {searched} are relevant {about}{_more(data['hits'], limit)}.{also}{signals}"
     return _answer(line, data, body)

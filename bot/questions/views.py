@@ -311,16 +311,17 @@ def session_card(one: SessionOutline) -> Card:
 def session_hit_row(hit: SessionHit) -> Row:
     """A session that a search of all kinds found, with its best message as ``passages``."""
     one = hit.passage
-    facts = {"score": round(one.score, 4), "part": round(one.part, 4), "why": [_said(one)]}
-    return full_row(session_card(hit.outline), "", **facts) | {"passages": [passage_row(one)]}
+    said = {"author": one.type, "role": "", "at": row_stamp(one.at), "text": one.text, "url": ""}
+    facts = {"score": round(one.score, 4), "part": round(one.part, 4), "why": [_spoken(one)], "passages": [said]}
+    return full_row(session_card(hit.outline), "", **facts)
 
 
 def session_item(hit: SessionHit) -> Item:
     one = hit.passage
-    return Item(session_card(hit.outline), "", one.score, (_said(one),), said=one.text)
+    return Item(session_card(hit.outline), "", one.score, (_spoken(one),), said=one.text)
 
 
-def _said(one: SessionPassage) -> str:
+def _spoken(one: SessionPassage) -> str:
     speaker = "the assistant" if one.type == "assistant" else "a person"
     return f"said by {speaker}{f' on {one.at:%Y-%m-%d}' if one.at else ''}"
 

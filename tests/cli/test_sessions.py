@@ -237,7 +237,9 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     assert [one["kind"] for one in rows].count("session") == 1
     (last,) = rows[-1:]
     assert (last["id"], last["title"], last["kind"]) == ("c-1", "Which cookie path?", "session")
-    assert [one["content"] for one in last["passages"]] == ["Which cookie path?\nThe cookie path is lost."]
+    (said,) = last["passages"]
+    assert (said["author"], said["at"]) == ("user", "2026-03-03T09:00:00Z")
+    assert said["text"] == "Which cookie path?\nThe cookie path is lost."
     line = call(*asked).out.splitlines()[-1].split("\t")
     assert line[:2] == ["c-1", "session"]
     assert line[3:] == [
@@ -246,7 +248,7 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     assert call(*asked, "--expand", "--json").data[-1] == last | {"linked": []}
     assert call(*asked, "--expand").out.splitlines()[-1].split("\t") == ["session", *line]
     told = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "cookie path"})
-    assert told.data["passages"] == last["passages"]
+    assert [(one["session_id"], one["content"]) for one in told.data["passages"]] == [("c-1", said["text"])]
     assert "Said in sessions on this machine:\n\nsession c-1 (" in told.text
 
 

@@ -18,6 +18,7 @@ from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Ended, Run
 from tests.sources.session_lines import ISSUE_AGENT, write
 
+SAID = ("session_id", "type", "timestamp", "content")
 KINDS = ("all", "issue", "pull", "page", "session")
 REQUESTS = [
     {"query": "cookie path", "state": state, "label": label, "expand": expand, "since": "", "limit": 10}
@@ -64,7 +65,9 @@ def same(ended: Ended, told: ToolAnswer) -> bool:
         assert told.data["passages"] == ended.data
         return True
     found = [one for one in ended.data if one["kind"] != "session"]
-    assert told.data["passages"] == [said for one in ended.data for said in one.get("passages", ())]
+    sessions = [one for one in ended.data if one["kind"] == "session"]
+    said = [(one["id"], *(one["passages"][0][name] for name in ("author", "at", "text"))) for one in sessions]
+    assert [tuple(one[name] for name in SAID) for one in told.data["passages"]] == said
     hits = [(one["id"], round(one["score"], 2), one["why"]) for one in found]
     assert [(one["id"], one["score"], one["why"]) for one in told.data["hits"]] == hits
     near = [(link["of"], link["id"], link["why"]) for one in found for link in one.get("linked", ())]
