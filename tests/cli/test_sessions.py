@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from typing import Any
 import pytest
 
 from bot.local_cache.local_memory import MemoryOptions
+from bot.local_cache.location import open_memory
+from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
+from bot.questions.requests import WordSearch
 from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Run
 from tests.sources.session_lines import prompt, response, write
@@ -210,13 +214,19 @@ def test_a_session_that_moves_to_another_checkout_is_forgotten(
     assert b"A zebra" not in held
 
 
-def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Path, call: Run) -> None:
+@pytest.mark.parametrize("table", ["heads", "files", "subjects"])
+def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Path, call: Run, table: str) -> None:
     write(claude(home, checkout), spoken("A zebra", checkout))
     assert found(call) == {"c-1"}
     (file,) = (tmp_path / "cache/precedent/logs").iterdir()
-    data = file.read_bytes()
-    file.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
-    assert found(call) == {"c-1"}
+    with closing(sqlite3.connect(file)) as database:
+        (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(file.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xff" * size
+    file.write_bytes(data)
+    write(claude(home, checkout, "d-1"), spoken("Another zebra", checkout, "d-1"))
+    assert found(call) == {"c-1", "d-1"}
 
 
 def test_without_any_session_there_is_a_remedy(home: Path, checkout: Path, call: Run) -> None:
@@ -281,13 +291,15 @@ def test_what_is_only_in_a_session_is_no_nothing(home: Path, checkout: Path, sto
     assert told.data["nothing_relevant"] is False
 
 
-def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(
-    home: Path, checkout: Path, call: Run, tmp_path: Path
-) -> None:
-    write(claude(home, checkout), spoken("A quagga", checkout))
-    (tmp_path / "elsewhere").mkdir()
-    os.chdir(tmp_path / "elsewhere")
-    assert call("search", "quagga", "--kind", "session").code == 2
+def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home: Path, checkout: Path) -> None:
+    by_first_prompt(home, checkout)
+    asked = WordSearch("fix #48")
+    with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as place:
+        assert not also_in_sessions(asked, place)
+        assert not sessions_about_issue(place, 48)
+        own = place._replace(is_of_checkout=True)
+        assert [one.outline.id for one in also_in_sessions(asked, own)] == ["c-1"]
+        assert [one.id for one in sessions_about_issue(own, 48)] == ["c-1"]
 
 
 # -- the issues of sessions ----------------------------------------------------------------------------------------
