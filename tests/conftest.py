@@ -42,7 +42,9 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder() -> Iterator[Path]:
-    """The command line's cache, kept out of the home folder of whoever runs the tests."""
+    """The command line's cache, kept out of the home folder of whoever runs the tests, whose sessions are not read."""
     with tempfile.TemporaryDirectory(prefix="precedent-cache-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
+        for agent in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+            patch.setenv(agent, f"{folder}/no-sessions")
         yield Path(folder)

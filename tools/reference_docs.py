@@ -52,6 +52,11 @@ VARIABLES = (
         "The cache folder (default `~/.cache`). You can delete `precedent` in it at any time.",
     ),
     (
+        ("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
+        "commands, tools for agents",
+        "Where coding agents keep their sessions (default `~/.claude`, `~/.codex`).",
+    ),
+    (
         ("NO_COLOR", "TERM"),
         "commands",
         "Any value of the first switches colours off; `dumb` in the second gives the output that a program gets.",

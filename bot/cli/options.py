@@ -95,7 +95,7 @@ def search(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("words", nargs="+", metavar="WORDS", help="the words to look for")
     add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
-    add("--kind", choices=[kind.value for kind in Kind], help="only this kind (default: all but sessions)")
+    add("--kind", choices=[kind.value for kind in Kind], help="only this kind (default: all)")
     add("--label", action="append", default=[], help="only threads with this label; if repeated, with all of them")
     add("--author", metavar="LOGIN", help="only threads that this account opened")
     add(
@@ -111,7 +111,7 @@ def search(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="with --kind session: transcripts in this file, folder or glob; may be repeated",
+        help="also search the transcripts in this file, folder or glob; may be repeated",
     )
     add_answer(command)
     add_header(command)

@@ -96,7 +96,7 @@ class CardLink(NamedTuple):
 
 class SessionPassage(NamedTuple):
     """A message of a session that a search found. ``type`` is ``user`` or ``assistant``; ``text`` is at most 500
-    characters around the match; ``session`` names the thread, ``path`` the transcript."""
+    characters around the match; ``session`` names the thread, ``path`` the transcript; ``part`` is as in `CardHit`."""
 
     session: str
     type: str
@@ -104,6 +104,33 @@ class SessionPassage(NamedTuple):
     at: datetime | None
     score: float
     path: str
+    part: float = 1.0
+
+
+class SessionOutline(NamedTuple):
+    """A session without its messages.
+
+    ``title`` is the first line of the first prompt, ``turn_count`` the number of messages, ``path`` a file that
+    contains it; times are None if no line has one. ``issue`` is the number of the issue it worked on. ``why`` says why
+    it is shown.
+    """
+
+    id: str
+    title: str
+    begun: datetime | None
+    ended: datetime | None
+    turn_count: int
+    path: str
+    issue: int | None = None
+    files: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+
+
+class SessionHit(NamedTuple):
+    """A session that a search of all kinds found, and its best message."""
+
+    outline: SessionOutline
+    passage: SessionPassage
 
 
 Item = TypeVar("Item")

@@ -54,7 +54,7 @@ _KINDS = {
     Kind.ISSUE: KindTraits("issue", "issue", "issues", is_conversation=True, is_suggested=True, has_state=True),
     Kind.PULL: KindTraits("pull request", "pull_request", "pull", True, is_suggested=False, has_state=True),
     Kind.PAGE: KindTraits("page", "issue", "", is_conversation=False, is_suggested=False, has_state=False),
-    Kind.SESSION: KindTraits("session", "issue", "", is_conversation=True, is_suggested=False, has_state=True),
+    Kind.SESSION: KindTraits("session", "issue", "", is_conversation=True, is_suggested=False, has_state=False),
 }
 
 

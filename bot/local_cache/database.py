@@ -51,7 +51,7 @@ CREATE INDEX links_to ON links (target)
 """The cards of a repository."""
 
 SESSIONS = SqliteSchema(
-    f"4 {ANALYSER_VERSION}",
+    f"5 {ANALYSER_VERSION}",
     """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
                     issue INTEGER, offset INTEGER NOT NULL, session TEXT NOT NULL, folder TEXT NOT NULL,
@@ -62,13 +62,19 @@ CREATE TABLE passages (number INTEGER PRIMARY KEY, file INTEGER NOT NULL, sessio
 CREATE INDEX passages_of_file ON passages (file);
 CREATE INDEX passages_of_session ON passages (session, type, at, file);
 CREATE TABLE texts (number INTEGER PRIMARY KEY, text TEXT NOT NULL, files TEXT NOT NULL);
+CREATE TABLE subjects (session INTEGER, file INTEGER, kind TEXT, name TEXT, number INTEGER, repo TEXT NOT NULL,
+                       PRIMARY KEY (session, file, kind, name, number)) WITHOUT ROWID;
+CREATE INDEX subjects_by_number ON subjects (number);
+CREATE TABLE heads (path TEXT PRIMARY KEY, mark TEXT NOT NULL, folder TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5
     (terms, content = '', tokenize = "ascii tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'");
 CREATE VIRTUAL TABLE occurrences USING fts5vocab (words, instance)
 """,
 )
 """The sessions of this machine. A passage is a message: ``at`` is in microseconds since 1970, ``length`` its number of
-terms. Texts lie apart from what is counted and sorted. ``words`` indexes the terms of each passage, between spaces,
+terms. Texts lie apart from what is counted and sorted. ``subjects`` says what a session worked on: a branch, a pull
+request or the issue of its first prompt, with the ``number`` of that thread, or 0. ``heads`` has the working folder
+that a transcript begins in, "" for an unknown one. ``words`` indexes the terms of each passage, between spaces,
 and stores no text; ``occurrences`` has a row for each term in each passage, as often as it occurs."""
 
 _PASSING = frozenset(

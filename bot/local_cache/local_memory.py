@@ -100,6 +100,11 @@ class LocalMemory(NamedTuple):
     progress: ProgressBar = no_progress
     warn: Warn = no_warning
 
+    @property
+    def session_top(self) -> Path | None:
+        """The checkout whose sessions belong to this memory; None if it is the memory of another repository."""
+        return self.top if self.is_of_checkout or self.store else None
+
     def demand(self) -> LocalMemory:
         """Return itself. Raises UserError if there is no memory."""
         if self.missing:
@@ -117,6 +122,7 @@ class EarlySettings(NamedTuple):
 
     branch: str = "precedent"
     sessions: tuple[str, ...] = ()
+    default_sessions: bool = True
 
 
 def early_settings_at(top: Path | None) -> EarlySettings:
@@ -134,7 +140,7 @@ def early_settings_at(top: Path | None) -> EarlySettings:
         from bot.settings.yaml_file import load_settings
 
         found = load_settings(text, str(PATH))
-        known = EarlySettings(found.branch, found.sources.sessions)
+        known = EarlySettings(found.branch, found.sources.sessions, found.sources.default_sessions)
         _keep(file, known, text)
     return known
 
@@ -166,9 +172,9 @@ def settings_bytes(top: Path | None) -> bytes:
 def _known(file: Path, text: bytes) -> EarlySettings | None:
     with suppress(OSError, ValueError, TypeError):
         head, _, held = file.read_bytes().partition(b"\n")
-        version, branch, sessions = json.loads(head)
+        version, branch, sessions, default_sessions = json.loads(head)
         if (version, held) == (__version__, text):
-            return EarlySettings(str(branch), tuple(map(str, sessions)))
+            return EarlySettings(str(branch), tuple(map(str, sessions)), default_sessions is True)
     return None
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import fact, note, writing
+from bot.local_cache.session_subjects import note_mark, note_prompts
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFile, SessionFiles
 
@@ -58,6 +59,7 @@ class SessionSync:
         self._database, self._files, self._tick = database, files, tick
         self._zone = local_zone()
         self.failed: dict[str, str] = {}
+        self._touched: set[int] = set()
 
     def run(self) -> None:
         """Read batch after batch, each in a transaction of its own: a failure keeps the batches before it."""
@@ -75,6 +77,8 @@ class SessionSync:
             self._database.execute("DELETE FROM files WHERE number = ?", (held[path].number,))
         self._read(held)
         self._database.execute("DELETE FROM sessions WHERE number NOT IN (SELECT session FROM passages)")
+        note_prompts(self._database, self._touched)
+        self._touched.clear()
 
     def _read(self, held: dict[str, KnownFile]) -> None:
         room, count = BATCH, 0
@@ -104,7 +108,11 @@ class SessionSync:
         for name, utterance in portion.said:
             session = names.get(name) or names.setdefault(name, self._session(name))
             self._add(utterance, number, session)
-        self._tick(portion.lines)
+        self._touched.update(names.values())
+        for mark in portion.marks:
+            note_mark(self._database, number, self._session(mark.session), mark)
+        if portion.lines:
+            self._tick(portion.lines)
         return len(portion.said)
 
     def _add(self, said: Utterance, file: int, session: int) -> None:
@@ -124,7 +132,10 @@ class SessionSync:
             self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", lost)
             self._database.execute("DELETE FROM texts WHERE number = ?", (number,))
         self._database.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (-_MERGED,))
+        left = self._database.execute("SELECT DISTINCT session FROM passages WHERE file = ?", (file,))
+        self._touched.update(session for (session,) in left)
         self._database.execute("DELETE FROM passages WHERE file = ?", (file,))
+        self._database.execute("DELETE FROM subjects WHERE file = ?", (file,))
 
     def _session(self, name: str) -> int:
         self._database.execute("INSERT OR IGNORE INTO sessions (id) VALUES (?)", (name,))

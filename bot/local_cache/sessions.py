@@ -10,34 +10,31 @@ from __future__ import annotations
 import re
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from bot.domain.card import LEAST_PART, SessionPassage
+from bot.domain.card import LEAST_PART, SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
 from bot.local_cache.database import SESSIONS, is_damage, open_database, remove, unusable
-from bot.local_cache.local_memory import (
-    ProgressBar,
-    Warn,
-    cache_folder,
-    cache_name,
-    early_settings_at,
-    no_progress,
-    no_warning,
-)
+from bot.local_cache.local_memory import ProgressBar, Warn, cache_folder, cache_name, no_progress, no_warning
+from bot.local_cache.session_excerpts import excerpt
+from bot.local_cache.session_owners import own_sessions
+from bot.local_cache.session_sources import SessionSources, session_sources
+from bot.local_cache.session_subjects import FIRST_PROMPT, sessions_about
 from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is_unmapped, microseconds
 from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
 from bot.reading.analyzer import terms
-from bot.sources.session_files import SessionFiles, find_sessions
+from bot.sources.session_files import SessionFile, SessionFiles, find_sessions
 
 if TYPE_CHECKING:
+    from bot.domain.card import Worktree
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
     from bot.sources.session import Utterance
@@ -49,24 +46,25 @@ MAX_WORDS = 2_000
 MAX_MESSAGES = 20_000
 """Messages of one session that are shown, the first ones."""
 
+Result = TypeVar("Result")
+
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+MAX_SHOWN = 20
+"""Sessions that are listed for an issue or a branch."""
+
+MAX_AFTER_THREADS = 5
+"""Sessions that a search of all kinds shows after the threads."""
+
+_READ_FOR_SESSIONS = 50
 _TITLE = 200
 _AHEAD = 50
 """Extra hits that are read, since a message may occur twice."""
 
 
-class Outline(NamedTuple):
-    """A session without its messages. ``title`` is the first line of the first prompt, ``turn_count`` the number of
-    messages, ``path`` a file that contains it; times are None if no line has one."""
-
-    id: str
-    title: str
-    begun: datetime | None
-    ended: datetime | None
-    turn_count: int
-    path: str
-    issue: int | None = None
-    files: tuple[str, ...] = ()
+_OUTLINES = (
+    "SELECT s.number, s.id, min(p.at), max(p.at), count(*), min(p.file) FROM passages p"
+    " JOIN sessions s ON s.number = p.session"
+)
 
 
 class SessionIndex:
@@ -84,14 +82,7 @@ class SessionIndex:
 
         ``tick`` receives the number of lines of each portion. A kill loses only the portion that is being read.
         """
-        try:
-            return self._refreshed(files, tick)
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                unusable(self._path, error)
-        self._start_over()
-        with self._asked():
-            return self._refreshed(files, tick)
+        return self._made_again(lambda: self._refreshed(files, tick))
 
     def search(self, words: str, limit: int = 10, since: datetime | None = None) -> list[SessionPassage]:
         """Return the messages that match these words best, newest first among equals.
@@ -103,26 +94,71 @@ class SessionIndex:
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
+    def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
+        """Return the best message of each of the sessions that match best, of those with one of the best messages."""
+        found: dict[str, SessionPassage] = {}
+        with self._asked():
+            ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
+            for one in islice(self._passages(ranking, limit, since), _READ_FOR_SESSIONS):
+                found.setdefault(one.session, one)
+                if len(found) >= limit:
+                    break
+        return list(found.values())
+
     @property
     def size(self) -> int:
         """Number of sessions with messages."""
         with self._asked():
             return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
-    def sessions(self, since: datetime | None = None) -> list[Outline]:
+    def sessions(self, since: datetime | None = None) -> list[SessionOutline]:
         """Return all sessions with messages since then, the most recently ended first."""
         least = -1 if since is None else microseconds(since)
         with self._asked():
             rows = self._database.execute(
-                "SELECT s.number, s.id, min(p.at), max(p.at), count(*), min(p.file) FROM passages p"
-                " JOIN sessions s ON s.number = p.session GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
+                f"{_OUTLINES} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
                 " ORDER BY coalesce(max(p.at), 0) DESC, s.id",
                 (least - 1,),
             )
             return [self._outline(row) for row in rows.fetchall()]
 
-    def session(self, id: str) -> Thread | None:
-        """Return a session as a thread, None if it is unknown."""
+    def outline(self, id: str) -> SessionOutline | None:
+        """Return a session without its messages, None if it is unknown."""
+        with self._asked():
+            row = self._database.execute(f"{_OUTLINES} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
+            return self._outline(row) if row else None
+
+    def about(self, numbers: Sequence[int], repo: str, branch: str = "") -> list[SessionOutline]:
+        """Return the sessions that worked on these issues or pull requests, or on this branch, each with the reasons;
+        the most recently ended first. ``repo`` is OWNER/NAME, "" if unknown."""
+        with self._asked():
+            reasons: dict[int, dict[str, None]] = {}
+            paths: dict[int, str] = {}
+            for subject in sessions_about(self._database, numbers, repo, branch):
+                reasons.setdefault(subject.session, {})[subject.why] = None
+                paths.setdefault(subject.session, subject.path)
+            found = []
+            for session, why in reasons.items():
+                row = self._database.execute(f"{_OUTLINES} WHERE s.number = ?", (session,)).fetchone()
+                found.append(self._outline(row)._replace(path=paths[session], why=tuple(why)))
+        return sorted(found, key=lambda one: (one.ended or EPOCH, one.id), reverse=True)
+
+    def paths(self, id: str) -> list[str]:
+        """Return the files that hold messages of a session."""
+        asked = (
+            "SELECT DISTINCT f.path FROM sessions s JOIN passages p ON p.session = s.number"
+            " JOIN files f ON f.number = p.file WHERE s.id = ?"
+        )
+        with self._asked():
+            return [path for (path,) in self._database.execute(asked, (id,))]
+
+    def own(self, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
+        """Return those of the files in the usual folders that are transcripts of the checkout."""
+        return self._made_again(lambda: own_sessions(self._database, files, sources))
+
+    def session(self, id: str, number: int | None = None) -> Thread | None:
+        """Return a session as a thread, None if it is unknown. ``number``: the issue that it worked on, if not the one
+        of a mapping file."""
         from bot.sources.session import Session, Utterance, thread_of
 
         with self._asked():
@@ -139,7 +175,7 @@ class SessionIndex:
         for kind, text, at, files, path, _ in rows:
             if not text or told.setdefault((kind, text), path) == path:  # repeated by another file
                 said.append(Utterance(kind, text, _time(at), tuple(filter(None, files.split("\n")))))
-        issue = next((row[5] for row in rows if row[5]), None)
+        issue = number or next((row[5] for row in rows if row[5]), None)
         return thread_of(Session(id, rows[0][4], _in_time(said), issue))
 
     def broken(self) -> dict[str, int]:
@@ -158,6 +194,17 @@ class SessionIndex:
         sync.run()
         failed = [f"{path} cannot be read: {reason}" for path, reason in sorted(sync.failed.items())]
         return (*files.notes, *failed)
+
+    def _made_again(self, work: Callable[[], Result]) -> Result:
+        """Do this work, once more with an empty file if the file is damaged."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                unusable(self._path, error)
+        self._start_over()
+        with self._asked():
+            return work()
 
     def _start_over(self) -> None:
         self._database.close()
@@ -180,14 +227,13 @@ class SessionIndex:
         told: set[tuple[int, str, str]] = set()
         places = iter(ranking.found)
         while group := list(islice(places, limit + _AHEAD)):
-            rows = [(score, *row) for number, score in group if (row := self._row(number, least))]
-            rows.sort(key=lambda row: (-row[0], -(row[2] or 0)))
-            for score, kind, at, session, name, path, text, files in rows:
+            rows = [(score, number, *row) for number, score in group if (row := self._row(number, least))]
+            rows.sort(key=lambda row: (-row[0], -(row[3] or 0)))
+            for score, number, kind, at, session, name, path, text, files in rows:
                 if (session, kind, text) not in told:
                     told.add((session, kind, text))
-                    yield SessionPassage(
-                        name, kind, excerpt(_seen(text), files, ranking.rarity), _time(at), score, path
-                    )
+                    shown = excerpt(_seen(text), files, ranking.rarity)
+                    yield SessionPassage(name, kind, shown, _time(at), score, path, ranking.parts[number])
 
     def _row(self, number: int, least: int | None) -> tuple[str, int | None, int, str, str, str, str] | None:
         found = self._database.execute(
@@ -198,14 +244,10 @@ class SessionIndex:
         )
         return cast("tuple[str, int | None, int, str, str, str, str] | None", found.fetchone())
 
-    def _outline(self, row: tuple[int, str, int | None, int | None, int, int]) -> Outline:
+    def _outline(self, row: tuple[int, str, int | None, int | None, int, int]) -> SessionOutline:
         number, name, begun, ended, count, file = row
         path, issue = self._database.execute("SELECT path, issue FROM files WHERE number = ?", (file,)).fetchone()
-        asked = self._database.execute(
-            "SELECT substr(t.text, 1, ?) FROM passages p JOIN texts t ON t.number = p.number"
-            " WHERE p.session = ? AND p.type = 'user' AND t.text != '' ORDER BY p.at IS NULL, p.at, p.number LIMIT 1",
-            (_TITLE, number),
-        ).fetchone()
+        asked = self._database.execute(FIRST_PROMPT, (_TITLE, number)).fetchone()
         files = self._database.execute(
             "SELECT DISTINCT t.files FROM passages p JOIN texts t ON t.number = p.number"
             " WHERE p.session = ? AND t.files != ''",
@@ -213,7 +255,7 @@ class SessionIndex:
         )
         touched = dict.fromkeys(path for (names,) in files for path in names.split("\n"))
         title = asked[0].partition("\n")[0].strip() if asked else ""
-        return Outline(name, title, _time(begun), _time(ended), count, path, issue, tuple(touched))
+        return SessionOutline(name, title, _time(begun), _time(ended), count, path, issue, tuple(touched))
 
 
 def _in_time(said: Iterable[Utterance]) -> tuple[Utterance, ...]:
@@ -247,10 +289,14 @@ _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 class PassageRanking(NamedTuple):
-    """Messages that pass the floor, with their scores in BM25 units, best first; ``rarity`` is the weight of terms."""
+    """Messages that pass the floor, with their scores in BM25 units, best first.
+
+    ``rarity`` is the weight of each term, ``parts`` the share of that weight which a message holds, in 0..1.
+    """
 
     found: tuple[tuple[int, float], ...]
     rarity: Mapping[str, float]
+    parts: Mapping[int, float]
 
 
 def rank_passages(database: sqlite3.Connection, wanted: Sequence[str]) -> PassageRanking:
@@ -266,9 +312,11 @@ def rank_passages(database: sqlite3.Connection, wanted: Sequence[str]) -> Passag
             gain = weight * _saturated(count, length) * (K1 + 1)
             scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
-    least = LEAST_PART * sum(rarity.values()) * (1 - 1e-9)
-    kept = [(passage, scores[passage]) for passage, part in parts.items() if part >= least]
-    return PassageRanking(tuple(sorted(kept, key=lambda one: (-one[1], one[0]))), rarity)
+    whole = sum(rarity.values())
+    least = LEAST_PART * whole * (1 - 1e-9)
+    kept = {passage: min(1.0, part / whole) for passage, part in parts.items() if part >= least}
+    found = sorted(((passage, scores[passage]) for passage in kept), key=lambda one: (-one[1], one[0]))
+    return PassageRanking(tuple(found), rarity, kept)
 
 
 _OCCURRENCES = (
@@ -284,86 +332,6 @@ def _saturated(count: int, length: int) -> float:
     return LEVELS[1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))]
 
 
-# -- excerpts --------------------------------------------------------------------------------------------------------
-
-MAX_EXCERPT = 500
-"""Characters."""
-
-_LEAD = 80
-"""Characters before the first word of the query."""
-
-_ELLIPSIS = "…"
-_CHUNK = re.compile(r"\S{1,80}")
-"""A word, or a piece of encoded data or of a script without spaces."""
-
-_BREAK = re.compile(r"\s")
-
-
-class _Hit(NamedTuple):
-    start: int
-    end: int
-    held: frozenset[str]
-
-
-def excerpt(text: str, files: str, wanted: Mapping[str, float]) -> str:
-    """Return at most 500 characters of the text, and below it those ``files`` (one per line) that alone have a word.
-
-    ``wanted`` is the weight of each term of the query.
-    """
-    hits = _hits(text, wanted)
-    named = _named(files, wanted.keys() - {term for hit in hits for term in hit.held}, text)
-    room = MAX_EXCERPT - len(named)
-    return _window(text, hits, wanted, room - 2 if named else room) + (f"\n\n{named}" if named and text else named)
-
-
-def _named(files: str, missing: set[str], text: str) -> str:
-    found = [path for path in files.split("\n") if path and (not text or missing & set(terms(path)))]
-    return f"Files: {', '.join(found)}"[: MAX_EXCERPT // 2] if found else ""
-
-
-def _hits(text: str, wanted: Mapping[str, float]) -> list[_Hit]:
-    found = []
-    known: dict[str, frozenset[str]] = {}
-    for match in _CHUNK.finditer(text):
-        held = known.get(match[0])
-        if held is None:
-            held = known[match[0]] = frozenset(wanted.keys() & set(terms(match[0])))
-        if held:
-            found.append(_Hit(match.start(), match.end(), held))
-    return found
-
-
-def _window(text: str, hits: list[_Hit], wanted: Mapping[str, float], room: int) -> str:
-    if len(text) <= room:
-        return text
-    begin = max(0, min(_best(hits, wanted, room - _LEAD - 2) - _LEAD, len(text) - room + 1))
-    if begin:
-        space = _BREAK.search(text, begin, begin + _LEAD // 2)
-        begin = space.end() if space else begin
-    end = min(len(text), begin + room - 2)
-    if end < len(text):
-        cut = max(text.rfind(" ", end - _LEAD, end), text.rfind("\n", end - _LEAD, end))
-        end = cut if cut > begin else end
-    return (_ELLIPSIS if begin else "") + text[begin:end].strip() + (_ELLIPSIS if end < len(text) else "")
-
-
-def _best(hits: list[_Hit], wanted: Mapping[str, float], width: int) -> int:
-    """The start of the window of this width with the greatest weight of terms; the first of equal ones."""
-    best, place, last = 0.0, hits[0].start if hits else 0, 0
-    counts: dict[str, int] = {}
-    for first, hit in enumerate(hits):
-        while last < len(hits) and (last == first or hits[last].end <= hit.start + width):
-            for term in hits[last].held:
-                counts[term] = counts.get(term, 0) + 1
-            last += 1
-        worth = sum(wanted[term] for term, count in counts.items() if count)
-        if worth > best * (1 + 1e-9):
-            best, place = worth, hit.start
-        for term in hit.held:
-            counts[term] -= 1
-    return place
-
-
 @contextmanager
 def open_session_index(
     top: Path | None,
@@ -372,21 +340,25 @@ def open_session_index(
     asked: bool = False,
     progress: ProgressBar = no_progress,
     warn: Warn = no_warning,
+    tell: bool = False,
 ) -> Iterator[SessionIndex | None]:
-    """Index these transcripts and those that the settings at ``top`` name; None if there are none.
+    """Index these transcripts, those that the settings at ``top`` name, and those in the usual folders of coding
+    agents; None if there are none.
 
-    ``warn`` is called for each problem. Raises UserError if one of those ``given`` names no transcript.
+    ``warn`` is called for each problem and, if ``tell``, with the usual folders that were used. Raises UserError if one
+    of those ``given`` names no transcript.
     """
-    named = _globs(top, asked=asked) if top else ()
-    if not named and not given:
+    sources = session_sources(top, asked=asked)
+    if not sources.are_known and not given:
         yield None
         return
     from bot.sources.clock import local_key  # a search of the memory needs no clock
 
-    folder = top if top and named else Path.cwd()
+    folder = top if top and sources.are_known else Path.cwd()
     asked_for = {_whole(each): each for each in given}
-    patterns = [*named, *asked_for]
-    name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # stored times depend on the zone
+    patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *asked_for]
+    usual = ["the usual folders"] if sources.folders else []
+    name = cache_name("\n".join([str(folder), *patterns, *usual, local_key()]))  # stored times depend on the zone
     version = SESSIONS.format.replace(" ", "-")  # other versions use other files
     logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
@@ -394,30 +366,85 @@ def open_session_index(
         for pattern, reason in files.unmatched.items():
             if pattern in asked_for:
                 raise UserError(f"--logs {asked_for[pattern]}: {reason}")
+        own = _own(logs, sources)
         with progress("Reading transcripts", None) as tick:
-            notes = logs.refresh(files, tick)
-        for note in notes:
+            notes = logs.refresh(files := files.together(own), tick)
+        for note in (*notes, *_broken(logs), *(_used(logs, sources, files) if tell else ())):
             warn(note)
-        if broken := sum(logs.broken().values()):
-            warn("1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out.")
-        yield logs
+        yield logs if own.sessions or patterns else None
     finally:
         logs.close()
 
 
-def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
-    """Return the sessions that worked on an issue, of those that the settings of the checkout name.
+def _own(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
+    """The sessions of the checkout in the usual folders."""
+    patterns = [f"{each.path}/{glob}" for each in sources.folders if not each.is_in_checkout for glob in each.patterns]
+    if not patterns:
+        return SessionFiles(())
+    found = find_sessions(patterns, str(sources.top), with_notes=False)
+    return found._replace(sessions=logs.own(found, sources))
+
+
+def _broken(logs: SessionIndex) -> Iterator[str]:
+    if broken := sum(logs.broken().values()):
+        yield "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+
+
+def _used(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:
+    """Which of the folders were searched that no setting names."""
+    paths = [file.path for file in files.sessions]
+    used = [each for each in sources.folders if any(path.startswith(f"{each.path}/") for path in paths)]
+    if not used:
+        return
+    count, prefixes = logs.size, tuple(f"{each.path}/" for each in used)
+    others = "" if all(path.startswith(prefixes) for path in paths) else ", some of them"
+    folders = " and ".join(dict.fromkeys(each.shown for each in used))
+    yield (
+        f"Searched {count:,} session{'s' * (count != 1)}{others} in {folders} "
+        "(sources.default_sessions: false leaves these out)."
+    )
+
+
+def about_issue(place: LocalMemory, number: int) -> list[SessionOutline]:
+    """Return the sessions that worked on an issue or pull request, or on the pull request that fixed it.
 
     Committed transcripts are left out: anybody who may open a pull request could put words into the agent's mouth.
     """
+    fixes = [link.target for link in place.local_cache.links([number]) if link.kind == "fix" and link.source == number]
+    return _sessions_about(place, [number, *(each for each in fixes if isinstance(each, int))])
+
+
+def about_work(place: LocalMemory, worktree: Worktree) -> list[SessionOutline]:
+    """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name."""
+    from bot.questions.worktree_query import worktree_query
+
+    signs = worktree_query(worktree)
+    return _sessions_about(place, [*signs.tickets, *signs.mentioned], worktree.branch)
+
+
+def _sessions_about(place: LocalMemory, numbers: Sequence[int], branch: str = "") -> list[SessionOutline]:
+    if not numbers and not branch:
+        return []
+    with open_session_index(place.session_top, progress=place.progress, warn=place.warn) as logs:
+        found = logs.about(numbers, place.repo, branch)[:MAX_SHOWN] if logs else []
+        paths = {one.id: logs.paths(one.id) for one in found} if logs else {}
+    committed = _committed(place.top, {path for each in paths.values() for path in each})
+    return [one for one in found if not committed.intersection(paths[one.id])]
+
+
+def _committed(top: Path | None, paths: Iterable[str]) -> set[str]:
+    inside = [path for path in paths if top and Path(path).is_relative_to(top)]
+    if not top or not inside:
+        return set()
     from bot.git.checkout import tracked_files
 
-    with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
-        if logs is None:
-            return []
-        working = [one for one in logs.sessions() if one.issue == number]
-        committed = tracked_files(place.top, [one.path for one in working]) if place.top else set()
-        told = (logs.session(one.id) for one in working if one.path not in committed)
+    return tracked_files(top, inside)
+
+
+def threads_of(place: LocalMemory, found: Sequence[SessionOutline], number: int) -> list[Thread]:
+    """Return these sessions, which worked on an issue, with their messages."""
+    with open_session_index(place.session_top, progress=place.progress) as logs:
+        told = (logs.session(one.id, number) for one in found) if logs else ()
         return [one for one in told if one]
 
 
@@ -433,38 +460,38 @@ def _whole(given: str) -> str:
         raise UserError(f"--logs {given}: there is no such account") from error
 
 
-def _globs(top: Path, *, asked: bool) -> Sequence[str]:
-    """The globs of the settings. Wrong settings give none, or raise UserError if they were ``asked`` for."""
-    try:
-        return early_settings_at(top).sessions
-    except UserError:
-        if asked:
-            raise
-    return ()
+def find_sessions_about(asked: WordSearch, place: LocalMemory) -> list[SessionHit]:
+    """Find the sessions that say most about the words, each with its best message."""
+    opened = open_session_index(place.session_top, asked.logs, progress=place.progress, warn=place.warn, tell=True)
+    with opened as logs:
+        if logs is None:
+            return []
+        best = logs.search_each(asked.words, min(asked.limit, MAX_AFTER_THREADS), asked.choice.since)
+        return [SessionHit(outline, one) for one in best if (outline := logs.outline(one.session))]
 
 
 def search_sessions(
     asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress, warn: Warn = no_warning
 ) -> SessionHits:
-    """Search the transcripts named by the query or by the settings of the checkout around ``folder``.
+    """Search the transcripts named by the query or by the settings of the checkout around ``folder``, and those in
+    the usual folders of coding agents.
 
-    Raises UserError if none are named, and for filters that sessions do not have. ``option`` is the prefix of
+    Raises UserError if there are none, and for filters that sessions do not have. ``option`` is the prefix of
     parameters in messages: ``--``, or nothing.
     """
     from bot.git.checkout import top_of
 
     _refuse_filters(asked, option)
-    with open_session_index(top_of(folder), asked.logs, asked=True, progress=progress, warn=warn) as logs:
+    top = top_of(folder)
+    with open_session_index(top, asked.logs, asked=True, progress=progress, warn=warn, tell=True) as logs:
         if logs is None:
             give = "give --logs PATH, or " if option else ""
-            raise UserError(f"no transcripts are named: {give}set sources.sessions in the settings")
+            raise UserError(f"there are no sessions of this checkout: {give}set sources.sessions in the settings")
         return SessionHits(tuple(logs.search(asked.words, asked.limit, asked.choice.since)), logs.size)
 
 
 def _refuse_filters(asked: WordSearch, option: str) -> None:
-    choice = asked.choice
-    filters = {"state": choice.state != "all", "label": choice.labels, "author": choice.author, "expand": asked.expand}
-    if wrong := [f"{option}{name}" for name, is_given in filters.items() if is_given]:
+    if wrong := [f"{option}{name}" for name in asked.filters_without_sessions]:
         raise UserError(
             f"{', '.join(wrong)}: sessions have none of these; "
             f"{option}since and {option}limit go with {option}kind session"

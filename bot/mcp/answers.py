@@ -17,6 +17,7 @@ from bot.comment.prompt import DATA_NOTICE, visible
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.local_cache.local_memory import LocalMemory, settings_of
+from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue, sessions_about_work
 from bot.mcp.tools import ToolAnswer, ToolContext, now
 from bot.questions.requests import IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
 from bot.questions.search import search_memory
@@ -30,6 +31,8 @@ from bot.questions.views import (
     linked_rows,
     passage_row,
     row_of,
+    session_facts,
+    session_rows,
     short_row,
     work_rows,
 )
@@ -54,8 +57,9 @@ def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
             short_row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
             for one in found.found
         ]
-        fields: Row = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": []}
-        data = _of_memory(tools, place, fields, found=bool(hits))
+        said = [passage_row(one.passage) for one in also_in_sessions(asked, place)]
+        fields: Row = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": said}
+        data = _of_memory(tools, place, fields, found=bool(hits or said))
     return _hits_answer(data, _for(asked.words), asked.limit)
 
 
@@ -69,12 +73,16 @@ def _search_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
     if not said:
         return _answer(f"Nothing relevant {_for(asked.words)}: {searched}", data)
     line = f"{count(len(data['passages']), 'message')} found {_for(asked.words)}{_more(said, asked.limit)}: {searched}"
+    return _answer(line, data, _said_in_sessions(data["passages"]))
+
+
+def _said_in_sessions(passages: Sequence[Row]) -> str:
     told = "".join(
         f"\nsession {_line(each['session_id'])} ({_line(each['type'])}, {each['timestamp'][:10]})\n"
         f"{INDENT}{quoted(each['content'], SUMMARY)}\n"
-        for each in data["passages"]
+        for each in passages
     )
-    return _answer(line, data, f"\nSaid in sessions on this machine:\n{told}")
+    return f"\nSaid in sessions on this machine:\n{told}" if told else ""
 
 
 def _smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
@@ -92,9 +100,12 @@ def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
     searched, signals = f"{data['searched']} {SEARCHED}", _signals(data)
     if data["nothing_relevant"]:
         return _answer(f"Nothing relevant {about}: {searched} searched.{signals}", data)
-    near = data.get("linked")
-    body = _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "")
-    line = f"{len(data['hits'])} of {searched} are relevant {about}{_more(data['hits'], limit)}.{signals}"
+    near, said = data.get("linked"), data.get("passages", [])
+    body = (
+        _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "") + _said_in_sessions(said)
+    )
+    also = f" {count(len(said), 'session')} too." if said else ""
+    line = f"{len(data['hits'])} of {searched} are relevant {about}{_more(data['hits'], limit)}.{also}{signals}"
     return _answer(line, data, body)
 
 
@@ -110,11 +121,11 @@ def _what(tools: ToolContext, asked: WorkRequest) -> ToolAnswer:
     from bot.questions.what import find_what
 
     with tools.opened() as place:
-        found = find_what(asked, place.local_cache)
+        found = find_what(asked, place.local_cache, sessions_about_work(place, asked.worktree))
         fields = work_rows(found, place.home) | {"used": list(found.used), "unused": list(found.unused)}
         data = _of_memory(tools, place, fields, found=found.is_relevant)
     sections = ((section.title_for_agents, data[name]) for name, section in WORK.items())
-    body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows)
+    body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows) + _sessions(data)
     line = "What the memory has on the work at hand." if found.is_relevant else "Nothing relevant to the work at hand."
     return _answer(f"{line} {data['searched']} {SEARCHED} searched.{_signals(data)}", data, body)
 
@@ -133,8 +144,11 @@ def _conversation(tools: ToolContext, asked: ThreadRequest) -> ToolAnswer:
         thread = thread_named(place, asked.name)
         if thread is None:
             return _unknown(tools, place, quoted(asked.name, 80), conversation=[])
+        sessions = session_rows(sessions_about_issue(place, thread.id) if isinstance(thread.id, int) else ())
         said = read_thread(asked, thread, card_named(place, thread), place.local_cache).said
-        fields = _known(place, thread) | {"conversation": said.messages, "omitted": said.omitted}
+        fields = _known(place, thread) | {
+            "sessions": sessions, "conversation": said.messages, "omitted": said.omitted,
+        }  # fmt: skip
         data = _of_memory(tools, place, fields, found=True)
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
     # only we write lines that are not indented
@@ -143,11 +157,19 @@ def _conversation(tools: ToolContext, asked: ThreadRequest) -> ToolAnswer:
         for each in data["conversation"]
     )
     line = f"{_head(data['thread'])}\n{len(thread.comments) + 1} messages{left_out}."
-    return _answer(line, data, f"{_decided(data['thread'])}{spoken}")
+    return _answer(line, data, f"{_decided(data['thread'])}{_sessions(data)}{spoken}")
+
+
+def _sessions(data: Row) -> str:
+    told = "".join(
+        f"session {_line(each['id'])} ({_line(session_facts(each))}) {quoted(each['title'], TITLE)}\n"
+        for each in data["sessions"]
+    )
+    return f"\nSessions that worked on it:\n{told}" if told else ""
 
 
 def _issue(tools: ToolContext, asked: IssueRequest) -> ToolAnswer:
-    from bot.local_cache.sessions import sessions_of_issue
+    from bot.local_cache.sessions import threads_of
     from bot.local_cache.threads import open_records
     from bot.questions.issue import QuestionService, issue_context
 
@@ -158,17 +180,19 @@ def _issue(tools: ToolContext, asked: IssueRequest) -> ToolAnswer:
             thread = service.quiet.records([number]).get(number)
             if not isinstance(thread, Thread):
                 return _unknown(tools, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
-            found = issue_context(asked, thread, sessions_of_issue(place, number), service)
+            sessions = sessions_about_issue(place, number)
+            found = issue_context(asked, thread, threads_of(place, sessions, number), service)
         fields = _known(place, thread) | {
+            "sessions": session_rows(sessions),
             "related": [row_of(RELATED, each) for each in found.related],
             "pages": [row_of(RELATED_PAGE, each) for each in found.context.pages],
             "elsewhere": list(found.context.elsewhere),
             "quoted": found.quoted,
             "omitted": found.omitted,
         }
-        data = _of_memory(tools, place, fields, found=bool(found.quoted))
-    head, decided = _head(data["thread"]), _decided(data["thread"])
-    if not found.quoted:
+        data = _of_memory(tools, place, fields, found=bool(found.quoted or sessions))
+    head, decided = _head(data["thread"]), _decided(data["thread"]) + _sessions(data)
+    if data["nothing_relevant"]:
         return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED} searched.", data, decided)
     return _answer(head, data, f"{decided}\n{data['quoted']}")
 
@@ -184,7 +208,8 @@ _ANSWERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
 
 def _unknown(tools: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
     """There is no such thread. That is an answer and no error, as the memory may be older than the thread."""
-    data = _of_memory(tools, place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False)
+    unknown = {"found": False, "thread": {}, "sessions": [], "omitted": 0}
+    data = _of_memory(tools, place, unknown | fields, found=False)
     return _answer(f"No record of {name} among {data['searched']} {SEARCHED}.", data)
 
 

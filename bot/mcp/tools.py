@@ -39,6 +39,7 @@ from bot.questions.views import (
     RELATED,
     RELATED_PAGE,
     SCORE,
+    SESSION,
     TEXT,
     TEXTS,
     THREAD,
@@ -211,7 +212,7 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
         Literal["issue", "pull", "page", "session", "all"],
-        Field(description="only threads of this kind; session: transcripts that the settings name"),
+        Field(description="only threads of this kind; session: agents' sessions on this machine"),
     ] = "all",
     label: Annotated[str, Field(description="only threads with this label", max_length=100)] = "",
     since: Annotated[
@@ -226,10 +227,10 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
 ) -> WordSearch:
     """Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by
-    state, kind, label and time. Use it when you know the words to look for (an error message, a name, a file) and
-    before you say that there is nothing about it. expand adds what the hits link to, and what links to them. kind
-    session searches the transcripts of agents on this machine instead, with since and limit alone. Read a hit whole
-    with get_conversation."""
+    state, kind, label and time; and what was said in agents' sessions on this machine. Use it when you know the words
+    to look for (an error message, a name, a file) and before you say that there is nothing about it. expand adds what
+    the hits link to, and what links to them. kind session searches sessions alone, and takes only since and limit. Read
+    a hit whole with get_conversation."""
     labels = frozenset(filter(None, [label.strip()]))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
     return WordSearch(query, choice, limit, expand)
@@ -263,6 +264,7 @@ _SIGNALS = {
     "used": says("the signals of the checkout that counted", TEXTS),
     "unused": says("those that could not be had, and why", TEXTS),
 }
+_SESSIONS = says("agents' sessions on this machine that worked on it, newest first", list_of(schema_of(SESSION)))
 _THREAD = {"anyOf": [schema_of(THREAD), {"type": "object", "maxProperties": 0}]}
 _HITS = list_of(schema_of(THREAD, score=SCORE, why=says("why it was found", TEXTS)))
 _LINKED = list_of(
@@ -298,23 +300,29 @@ ANSWERS = {
     "memory_smart_search": _schema(hits=_HITS, **_SIGNALS),
     "memory_what": _schema(
         **{name: says(section.description, list_of({"$ref": "#/$defs/thread"})) for name, section in WORK.items()},
+        sessions=_SESSIONS,
         **_SIGNALS,
     )
     | {"$defs": {"thread": schema_of(THREAD, why=says("why it is shown", TEXTS))}},
     "search_memories": _schema(
         hits=_HITS,
         linked=_LINKED,
-        passages=says("for kind session: what was said in transcripts on this machine", list_of(schema_of(PASSAGE))),
+        passages=says(
+            "what was said in agents' sessions on this machine; for kind all the best message of at most five sessions",
+            list_of(schema_of(PASSAGE)),
+        ),
     ),
     "get_conversation": _schema(
         found=says("false: there is no such thread", FLAG),
         thread=_THREAD,
+        sessions=_SESSIONS,
         conversation=list_of(schema_of(MESSAGE)),
         omitted=says("how many messages were left out", COUNT),
     ),
     "issue_context": _schema(
         found=says("false: there is no record of this issue", FLAG),
         thread=_THREAD,
+        sessions=_SESSIONS,
         related=list_of(schema_of(RELATED)),
         pages=list_of(schema_of(RELATED_PAGE)),
         elsewhere=says("threads of other repositories that it names", TEXTS),

@@ -46,7 +46,8 @@ class SearchFilter(NamedTuple):
 
 
 class WordSearch(NamedTuple):
-    """Find at most ``limit`` threads of this choice by words; if its kind is ``session``, messages of transcripts.
+    """Find at most ``limit`` threads of this choice by words; if its kind is ``session``, messages of transcripts, and
+    if it is ``all``, both.
 
     ``expand`` adds the threads one link away. ``logs`` are transcripts besides those that the settings name.
     """
@@ -60,6 +61,18 @@ class WordSearch(NamedTuple):
     @property
     def is_of_sessions(self) -> bool:
         return self.choice.kind == "session"
+
+    @property
+    def takes_sessions(self) -> bool:
+        """Whether it also searches sessions, after the threads."""
+        return self.choice.kind == "all" and not set(self.filters_without_sessions) - {"expand"}
+
+    @property
+    def filters_without_sessions(self) -> tuple[str, ...]:
+        """The filters in use that sessions do not have."""
+        choice = self.choice
+        filters = {"state": choice.state != "all", "label": choice.labels, "author": choice.author}
+        return tuple(name for name, is_given in (filters | {"expand": self.expand}).items() if is_given)
 
 
 class SmartSearch(NamedTuple):

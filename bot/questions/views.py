@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
-from bot.domain.card import Card, CardId, SessionPassage
+from bot.domain.card import Card, CardId, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.reading.analyzer import token_terms, tokens
 
@@ -27,6 +27,7 @@ MAX_WORDS = 6
 COMMIT_CHARS = 10
 """Characters of a commit's id that tell it from others."""
 
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 
@@ -192,6 +193,16 @@ PASSAGE = (
 )
 """A message of a session, read from its `SessionPassage`."""
 
+SESSION = (
+    Field("id", says("read it with get_conversation", TEXT)),
+    Field("title", says("the first line of the first prompt", TEXT), lambda one, _: one.title[:MAX_TITLE]),
+    Field("begun_at", TIME, lambda one, _: row_stamp(one.begun)),
+    Field("ended_at", TIME, lambda one, _: row_stamp(one.ended)),
+    Field("messages", COUNT, lambda one, _: one.turn_count),
+    Field("why", says("why it is listed", TEXTS), lambda one, _: list(one.why)),
+    Field("path", says("the transcript", TEXT)),
+)
+"""A session without its messages, read from its `SessionOutline`."""
 
 MESSAGE = (
     Field("author", TEXT),
@@ -262,8 +273,9 @@ def ranked_rows(found: Iterable[RankedThread], home: str, shape: Shape = short_r
 
 
 def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
-    """The threads that matter for the work at hand, by section."""
-    return {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
+    """The threads that matter for the work at hand, by section, and the sessions on it."""
+    rows = {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
+    return rows | {SESSIONS: session_rows(work.sessions)}
 
 
 def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
@@ -274,6 +286,44 @@ def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> lis
 def passage_row(one: SessionPassage) -> Row:
     """A message of a session."""
     return row_of(PASSAGE, one)
+
+
+def session_rows(found: Iterable[SessionOutline]) -> list[Row]:
+    """Sessions that worked on an issue or a branch."""
+    return [row_of(SESSION, one) for one in found]
+
+
+def session_facts(row: Row) -> str:
+    """What to know of a session of `session_rows`, in a few words: day, messages, why it is listed."""
+    day = [row["ended_at"][:10]] if row["ended_at"] else []
+    return ", ".join([*day, f"{row['messages']:,} message{'s' * (row['messages'] != 1)}", *row["why"]])
+
+
+def session_card(one: SessionOutline) -> Card:
+    """A session as a thread in a list."""
+    begun, ended = one.begun or _LONG_AGO, one.ended or _LONG_AGO
+    return Card(
+        id=one.id, kind=Kind.SESSION, title=one.title, state="open", author="human", created_at=begun, updated_at=ended,
+        turn_count=one.turn_count, files=one.files,
+    )  # fmt: skip
+
+
+def session_hit_row(hit: SessionHit) -> Row:
+    """A session that a search of all kinds found, with its best message as ``passages``."""
+    one = hit.passage
+    said = {"author": one.type, "role": "", "at": row_stamp(one.at), "text": one.text, "url": ""}
+    facts = {"score": round(one.score, 4), "part": round(one.part, 4), "why": [_spoken(one)], "passages": [said]}
+    return full_row(session_card(hit.outline), "", **facts)
+
+
+def session_item(hit: SessionHit) -> Item:
+    one = hit.passage
+    return Item(session_card(hit.outline), "", one.score, (_spoken(one),), said=one.text)
+
+
+def _spoken(one: SessionPassage) -> str:
+    speaker = "the assistant" if one.type == "assistant" else "a person"
+    return f"said by {speaker}{f' on {one.at:%Y-%m-%d}' if one.at else ''}"
 
 
 class Item(NamedTuple):
@@ -340,11 +390,19 @@ WORK = {
 }
 
 
+SESSIONS, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
+"""The section of a `WhatAnswer` that has sessions, and its title."""
+
+
 def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
     """The sections of `work_rows` as lists."""
+    sessions = [Item(session_card(one), "", why=one.why) for one in work.sessions]
     return [
-        ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)])
-        for field, section in WORK.items()
+        *(
+            ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)])
+            for field, section in WORK.items()
+        ),
+        ItemSection("session", SESSIONS_TITLE, sessions),
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.domain.card import Card
+from bot.domain.card import Card, SessionOutline
 from bot.domain.kinds import Kind
 from bot.questions.related import decided_when, decisions_of, expand, newest_decision, threads_naming, with_newest
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
@@ -19,6 +20,7 @@ EACH = 3
 @dataclass(frozen=True, slots=True)
 class WhatAnswer:
     """At most three in each section, no thread twice in one; what they were found by, and what could not be used.
+    ``sessions`` are the agents' sessions on this work.
 
     Threads in ``decisions`` and ``recent`` have only their newest decision.
     """
@@ -27,17 +29,21 @@ class WhatAnswer:
     decisions: tuple[RankedThread, ...] = ()
     tasks: tuple[RankedThread, ...] = ()
     recent: tuple[RankedThread, ...] = ()
+    sessions: tuple[SessionOutline, ...] = ()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
     @property
     def is_relevant(self) -> bool:
         """Whether anything is related to the work; the newest decisions, about anything, do not count."""
-        return bool(self.related or self.decisions or self.tasks)
+        return bool(self.related or self.decisions or self.tasks or self.sessions)
 
 
-def find_what(request: WorkRequest, cards: Cards) -> WhatAnswer:
-    """Find what is related to the branch, decided about its files, still open, and was decided last anywhere."""
+def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutline] = ()) -> WhatAnswer:
+    """Find what is related to the branch, decided about its files, still open, and was decided last anywhere.
+
+    ``sessions`` are those on this work, the most recent first.
+    """
     now, signs = request.now, worktree_query(request.worktree)
     found = smart(SmartSearch("", request.worktree, now, SHOWN), cards)
     decisions = decisions_of(threads_naming(signs.files, cards), now)[:EACH]
@@ -48,6 +54,7 @@ def find_what(request: WorkRequest, cards: Cards) -> WhatAnswer:
         decisions=decisions,
         tasks=_tasks(signs, found.hits, cards),
         recent=tuple(with_newest(card, decided_when(newest_decision(card), now)) for card in newest)[:EACH],
+        sessions=tuple(sessions)[:EACH],
         used=found.used,
         unused=found.unused,
     )

@@ -119,6 +119,9 @@ class SourceSettings:
     sessions: tuple[str, ...] = setting(
         (), "Transcripts of agent sessions for the command line to search; they never leave the machine.", **GLOB
     )
+    default_sessions: bool = setting(
+        True, "Also search this checkout's sessions in the folders where coding agents keep them."
+    )
 
 
 @dataclass(frozen=True, slots=True)

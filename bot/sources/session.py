@@ -1,6 +1,6 @@
 """Reads the lines of agents' transcripts: message, speaker and time, and the files that tools touched.
 
-Thinking and tool output are left out. A line's keys, not the name of its file, tell which of the three formats it has.
+Thinking and tool output are left out. A line's keys, not the name of its file, tell which format it has.
 """
 
 from __future__ import annotations
@@ -58,10 +58,15 @@ MAX_PATH = 500
 _MAX_ARGUMENTS = 1 << 20
 
 _TEXT = frozenset({"text", "input_text", "output_text"})
-_CALL = frozenset({"toolCall", "tool_call", "tool_use", "toolUse", "function_call", "server_tool_use"})
+_CALL = frozenset(
+    {"toolCall", "tool_call", "tool_use", "toolUse", "function_call", "server_tool_use", "custom_tool_call"}
+)
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _PATH = frozenset({"path", "file_path", "filePath", "file", "filename", "fileName", "notebook_path", "notebookPath"})
 _PATHS = frozenset({"paths", "files", "file_paths", "filePaths", "edits"})
+
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ([^\n]{1,500})$", re.MULTILINE)
+"""A file in a patch as agents write it: https://github.com/openai/codex/blob/main/codex-rs/apply-patch."""
 
 _NEWLINE = re.compile("\r\n?")
 _ESCAPE = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)")
@@ -122,7 +127,8 @@ def line_of(value: Any, most: int) -> str:
 def _text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    text = part.get("text") if _is(part, _TEXT) else None
+    is_text = _is(part, _TEXT) or (isinstance(part, dict) and "type" not in part)
+    text = part.get("text") if is_text else None
     return text if isinstance(text, str) else ""
 
 
@@ -136,6 +142,7 @@ def _named(part: Any) -> Iterator[str]:
     for name in _ARGUMENTS:
         given = part.get(name)
         if isinstance(given, str) and len(given) <= _MAX_ARGUMENTS:
+            yield from _PATCHED.findall(given)
             try:
                 given = json.loads(given)
             except (ValueError, RecursionError):
@@ -175,9 +182,16 @@ def _short(path: str, folder: str) -> str:
 MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""
 
-MAX_ID = 200
+MAX_WHOLE = 16 << 20
+"""Bytes of a file that is one object."""
 
-_SPEAKERS = {"user": USER, "human": USER, "assistant": ASSISTANT}
+MAX_IN_ONE = 50_000
+"""Messages of one object that are read, the first ones."""
+
+MAX_ID = 200
+MAX_BRANCH = 200
+
+_SPEAKERS = {"user": USER, "human": USER, "assistant": ASSISTANT, "gemini": ASSISTANT}
 _SESSION = ("sessionId", "session_id", "sessionID", "conversation_id")
 _TIME = ("timestamp", "ts", "time", "at", "created_at", "createdAt", "date")
 _EVENT = ("event", "hook_event_name", "hookEventName", "hook_event", "event_name", "event_type", "hook", "type", "name")
@@ -190,14 +204,24 @@ PROMPT, RESPONSE, SUBAGENT = "UserPromptSubmit", "AssistantResponse", "SubagentS
 _MACHINES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 """Marks of user lines that a program wrote."""
 
+_PROGRAM = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted)\b"
+    r"|# AGENTS\.md instructions)"
+)
+"""How the parts of a rollout's user messages begin that a program wrote."""
+
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_LARGEST = 2**31 - 1
+
 
 class TranscriptMessage(NamedTuple):
-    """A message. ``session`` is "" if the line names none."""
+    """A message. ``session`` is "" if the line names none; ``branch`` is the branch of git that it was written on."""
 
     session: str
     type: str
     content: Content
     at: datetime | None
+    branch: str = ""
 
 
 class SessionHeader(NamedTuple):
@@ -205,6 +229,22 @@ class SessionHeader(NamedTuple):
 
     session: str
     folder: str
+    branch: str = ""
+
+
+class PullRequestLink(NamedTuple):
+    """The agent worked on this pull request: ``#50`` or ``owner/name#50``."""
+
+    session: str
+    name: str
+
+
+class WholeSession(NamedTuple):
+    """A session in one object. ``broken`` of its messages were unreadable."""
+
+    session: str
+    messages: tuple[TranscriptMessage, ...]
+    broken: int
 
 
 class SubagentTranscript(NamedTuple):
@@ -215,30 +255,101 @@ class SubagentTranscript(NamedTuple):
     at: datetime | None
 
 
-TranscriptLine = TranscriptMessage | SessionHeader | SubagentTranscript
+TranscriptLine = TranscriptMessage | SessionHeader | SubagentTranscript | PullRequestLink | WholeSession
 
 
-def parse_line(line: bytes, folder: str = "", clock: TranscriptClock | None = None) -> TranscriptLine | None:
+def parse_line(
+    line: bytes, folder: str = "", clock: TranscriptClock | None = None, most: int = MAX_LINE
+) -> TranscriptLine | None:
     """Read a line; None for a known line without a message (progress, tool output, attachments, …).
 
     ``folder`` is the session's working folder according to earlier lines; ``clock`` has read their times. Raises
-    Unreadable for a line that is not a JSON object, or that should be a message but is not.
+    Unreadable for a line that is not a JSON object, has more than ``most`` bytes, or should be a message but is not.
     """
-    fields, clock = _object(line), clock or TranscriptClock()
+    fields, clock = _object(line, most), clock or TranscriptClock()
     event = _event(fields)
     if event:
         return _hooked(event, fields, clock)
-    kind = fields.get("type")
-    if kind == "session" or (kind is None and "cwd" in fields and not {"message", "role", "content"} & fields.keys()):
-        session = _session(fields) or line_of(fields.get("id"), MAX_ID)
-        return SessionHeader(session, line_of(fields.get("cwd"), 4_096))
-    if any(fields.get(mark) is True for mark in _MACHINES):
+    kind, payload = fields.get("type"), fields.get("payload")
+    if kind in ("session_meta", "response_item") and isinstance(payload, dict):
+        return _rollout_header(payload) if kind == "session_meta" else _rollout(payload, folder, _time(fields, clock))
+    if isinstance(fields.get("messages"), list):
+        return _whole(fields, folder, clock)
+    if _is_header(kind, fields):
+        return SessionHeader(_named_session(fields), line_of(fields.get("cwd"), 4_096), _branch(fields))
+    if kind == "pr-link":
+        return _pull_request(fields)
+    if "$set" in fields or any(fields.get(mark) is True for mark in _MACHINES):
         return None
     return _message(fields, folder, clock)
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    if len(line) > MAX_LINE:
+def _is_header(kind: Any, fields: Mapping[str, Any]) -> bool:
+    if kind == "session":
+        return True
+    starts = "cwd" in fields or "startTime" in fields
+    return kind is None and starts and not {"message", "role", "content"} & fields.keys()
+
+
+def _named_session(fields: Mapping[str, Any]) -> str:
+    return _session(fields) or line_of(fields.get("id"), MAX_ID)
+
+
+def _branch(fields: Mapping[str, Any]) -> str:
+    return line_of(fields.get("gitBranch"), MAX_BRANCH)
+
+
+def _pull_request(fields: Mapping[str, Any]) -> PullRequestLink | None:
+    number, repo = fields.get("prNumber"), fields.get("prRepository")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _LARGEST:
+        return None
+    repo = repo if isinstance(repo, str) and _SLUG.fullmatch(repo) else ""
+    return PullRequestLink(_session(fields), f"{repo}#{number}")
+
+
+def _rollout_header(payload: Mapping[str, Any]) -> SessionHeader:
+    git = payload.get("git")
+    branch = line_of(git.get("branch"), MAX_BRANCH) if isinstance(git, dict) else ""
+    return SessionHeader(_named_session(payload), line_of(payload.get("cwd"), 4_096), branch)
+
+
+def _rollout(payload: dict[str, Any], folder: str, at: datetime | None) -> TranscriptMessage | None:
+    """Read an item of a rollout. https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs"""
+    if _is(payload, _CALL):
+        return TranscriptMessage("", ASSISTANT, content_of([payload], folder), at)
+    if payload.get("type") != "message":
+        return None
+    role, content = payload.get("role"), payload.get("content")
+    if not isinstance(role, str) or not isinstance(content, str | list):
+        raise Unreadable("nobody speaks, or says nothing")
+    if role not in _SPEAKERS:
+        return None
+    parts = [content] if isinstance(content, str) else content[-MAX_PARTS:]
+    said = [part for part in parts if role != USER or not _PROGRAM.match(_text(part))]
+    return TranscriptMessage("", _SPEAKERS[role], content_of(said, folder), at)
+
+
+def _whole(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> WholeSession:
+    said, broken = [], 0
+    for each in fields["messages"][:MAX_IN_ONE]:
+        try:
+            if not isinstance(each, dict):
+                raise Unreadable("no object")
+            message = _message(each, line_of(fields.get("cwd"), 4_096) or folder, clock)
+        except Unreadable:
+            broken += 1
+            continue
+        said += [message] if message else []
+    if broken and not said:
+        raise Unreadable("no messages")
+    branch = _branch(fields)
+    return WholeSession(
+        _named_session(fields), tuple(each._replace(branch=each.branch or branch) for each in said), broken
+    )
+
+
+def _object(line: bytes, most: int) -> dict[str, Any]:
+    if len(line) > most:
         raise Unreadable("too long")
     try:
         fields = json.loads(line.decode("utf-8-sig"))
@@ -293,7 +404,9 @@ def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> 
         raise Unreadable("no content")
     cwd = line_of(fields.get("cwd"), 4_096) or folder
     at = _time(fields, clock) or _time(message, clock)
-    return TranscriptMessage(_session(fields), speaker, content_of(message["content"], cwd), at)
+    if fields.get("isSidechain") is True:
+        speaker = ASSISTANT  # what a subagent is asked, the agent wrote
+    return TranscriptMessage(_session(fields), speaker, content_of(message["content"], cwd), at, _branch(fields))
 
 
 def _speaker(kind: Any, message: Any, fields: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
+from bot.sources.session_head import head_of, holds_messages
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
@@ -49,20 +50,30 @@ class SessionFile(NamedTuple):
 
 
 class SessionFiles(NamedTuple):
-    """The sessions found, newest first, and the mapping files. ``notes`` say what was left out; ``unmatched`` maps each
-    pattern without a session to the reason."""
+    """The sessions found, newest first, and the mapping files; a ``.json`` may be either and is in both lists.
+
+    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason.
+    """
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
 
+    def together(self, more: SessionFiles) -> SessionFiles:
+        """Return the files of both, each once."""
+        sessions = {file.path: file for file in (*self.sessions, *more.sessions)}
+        mappings = {file.path: file for file in (*self.mappings, *more.mappings)}
+        return self._replace(
+            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *more.notes)
+        )
 
-def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
+
+def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True) -> SessionFiles:
     """Find the files that these patterns name, below the folder ``top`` or, with ``/`` or ``~`` in front, anywhere.
 
-    A folder stands for all ``.jsonl`` and ``.log`` files in it. Symlinks are not followed; other kinds of files, and
-    unreadable ones, are left out.
+    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. ``with_notes``: also the mapping files next
+    to the sessions. Symlinks are not followed; other kinds of files, and unreadable ones, are left out.
     """
     top = os.path.normpath(Path(top).absolute())
     found: dict[str, SessionFile] = {}
@@ -71,12 +82,13 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         named = {file.path: file for file in _named(pattern, top, notes)}
-        if all(path.endswith(_MAPPING) for path in named):
+        if all(path.endswith(_MAPPING) for path in named) and not any(map(_is_session, named)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_told(pattern)} names no .jsonl or .log file"
         found |= named
     sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
     mappings = {file.path: file for file in found.values() if file.path.endswith(_MAPPING)}
-    mappings |= {file.path: file for file in _beside(sessions, top)}
+    if with_notes:
+        mappings |= {file.path: file for file in _beside(sessions, top)}
     sessions.sort(key=lambda file: (-file.mtime_ns, file.path))
     kept = _bounded(sessions, MAX_FILES, MAX_BYTES)
     if len(kept) < len(sessions):
@@ -85,7 +97,13 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
             f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
-    return SessionFiles(kept, _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES), tuple(notes), unmatched)
+    notes_of_issues = _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)
+    objects = tuple(file for file in notes_of_issues if file.path in found)
+    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
+
+
+def _is_session(path: str) -> bool:
+    return holds_messages(head_of(path))
 
 
 def _bounded(files: Sequence[SessionFile], most: int, size: int) -> tuple[SessionFile, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.sources.session_files import SessionFile
-from bot.sources.session_reader import opened
+from bot.sources.session_head import opened
 
 MAX_MAPPING = 1 << 20
 """Bytes of the longest mapping file that is read."""
@@ -35,7 +35,7 @@ def issues_of_sessions(mappings: Iterable[SessionFile], sessions: Iterable[Sessi
     """
     paths = {file.path for file in sessions}
     names: dict[str, str] = {}
-    for path in sorted(paths):
+    for path in sorted(path for path in paths if not path.endswith(".json")):  # those may be mappings
         name = Path(path).name
         names[name] = names[Path(name).stem] = "" if name in names else path  # a name of two files identifies neither
     found: dict[str, int] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -17,22 +16,32 @@ from bot.sources.session import (
     MAX_FILES,
     MAX_ID,
     MAX_LINE,
+    MAX_WHOLE,
+    PullRequestLink,
     Session,
     SessionHeader,
     SubagentTranscript,
+    TranscriptLine,
     TranscriptMessage,
     Unreadable,
     Utterance,
+    WholeSession,
     parse_line,
     plain,
 )
 from bot.sources.session_files import SessionFile
+from bot.sources.session_head import HEAD, holds_messages, is_spread, opened
 
 MAX_MESSAGES = 50_000
 """Messages of one session that are kept, the first ones."""
 
 MAX_CHARS = 16 << 20
 """Characters of one portion."""
+
+MAX_MARKS = 200
+"""Branches and pull requests of one portion that are kept, the first ones."""
+
+BRANCH, PULL_REQUEST = "branch", "pull request"
 
 _CHUNK = 1 << 20
 _GUARDED = 4_096
@@ -52,11 +61,20 @@ class Cursor(NamedTuple):
     guard: str = ""
 
 
+class SessionMark(NamedTuple):
+    """What a session worked on: ``kind`` is ``branch``, or ``pull request`` with a ``name`` such as ``#50`` or
+    ``owner/name#50``."""
+
+    session: str
+    kind: str
+    name: str
+
+
 class Portion(NamedTuple):
     """Messages that were read at once, with the ids of their sessions, and the cursor for the next reading.
 
     ``unfinished`` is 1 if the file ends in a broken line without a newline: it may be half written, and is read again
-    next time. ``is_last``: the file ended before the portion was full.
+    next time. ``marks`` say what the sessions worked on. ``is_last``: the file ended before the portion was full.
     """
 
     said: tuple[tuple[str, Utterance], ...]
@@ -64,6 +82,7 @@ class Portion(NamedTuple):
     lines: int
     unfinished: int
     is_last: bool
+    marks: tuple[SessionMark, ...] = ()
 
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
@@ -71,7 +90,7 @@ def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
     found: dict[str, list[Utterance]] = {}
     cursor, unfinished, is_last = Cursor(), 0, False
     while not is_last:
-        said, cursor, _, unfinished, is_last = read_portion(file, cursor, zone=zone)
+        said, cursor, _, unfinished, is_last, _ = read_portion(file, cursor, zone=zone)
         for name, utterance in said:
             messages = found.setdefault(name, [])
             if len(messages) < MAX_MESSAGES:
@@ -102,8 +121,9 @@ def read_portion(
         handle.seek(cursor.offset)
         reading = _Reading(file, cursor, zone)
         is_last = True
-        for line, length, is_whole in _lines(handle):
-            reading.take(line, length, is_whole=is_whole)
+        whole = _one_object(handle, file)
+        for line in _lines(handle) if whole is None else whole:
+            reading.take(line)
             if reading.chars > MAX_CHARS or reading.count >= most:
                 is_last = False
                 break
@@ -120,26 +140,40 @@ class _Reading:
         self._clock = TranscriptClock(zone, datetime.fromisoformat(last) if last else None)
         self._subagents: Subagents | None = None
         self._waiting: tuple[str, Utterance] | None = None
+        self._marks: dict[SessionMark, None] = {}
         self.said: list[tuple[str, Utterance]] = []
         self.chars = self._lines = self._unfinished = 0
 
-    def take(self, line: bytes, length: int, *, is_whole: bool) -> None:
+    def take(self, line: _Line) -> None:
         self._lines += 1
         try:
-            found = parse_line(line, self._folder, self._clock) if line.strip() else None
+            found = parse_line(line.text, self._folder, self._clock, line.most) if line.text.strip() else None
         except Unreadable:
-            if not is_whole:
+            if not line.is_whole:
                 self._unfinished = 1
                 return
             self._broken += 1
             found = None
-        self.offset += length
+        self.offset += line.length
+        if found:
+            self._keep(found)
+
+    def _keep(self, found: TranscriptLine) -> None:
         if isinstance(found, SessionHeader):
-            self._session, self._folder = found
-        elif isinstance(found, TranscriptMessage):
-            self._say(found.session, Utterance(found.type, found.content.text, found.at, found.content.files))
+            self._session, self._folder, branch = found
+            self._mark("", BRANCH, branch)
+        elif isinstance(found, WholeSession):
+            self._broken += found.broken
+            self._session = found.session or self._session
+            for message in found.messages:
+                self._keep(message)
+        elif isinstance(found, PullRequestLink):
+            self._mark(found.session, PULL_REQUEST, found.name)
         elif isinstance(found, SubagentTranscript):
             self._answer(found.session, found.path, found.at)
+        else:
+            self._mark(found.session, BRANCH, found.branch)
+            self._say(found.session, Utterance(found.type, found.content.text, found.at, found.content.files))
 
     @property
     def count(self) -> int:
@@ -153,7 +187,11 @@ class _Reading:
     def portion(self, guard: str, *, is_last: bool) -> Portion:
         last = self._clock.last.isoformat() if self._clock.last else ""
         cursor = Cursor(self.offset, self._session, self._folder, self._broken, last, guard)
-        return Portion(tuple(self.said), cursor, self._lines, self._unfinished, is_last)
+        return Portion(tuple(self.said), cursor, self._lines, self._unfinished, is_last, tuple(self._marks))
+
+    def _mark(self, session: str, kind: str, name: str) -> None:
+        if name and len(self._marks) < MAX_MARKS:
+            self._marks[SessionMark(self._name(session), kind, name)] = None
 
     def _answer(self, session: str, path: str, at: datetime | None) -> None:
         self._subagents = self._subagents or Subagents(self._file)
@@ -161,10 +199,13 @@ class _Reading:
         if text:
             self._say(session, Utterance(ASSISTANT, text, at))
 
+    def _name(self, session: str) -> str:
+        return session or self._session or _name(self._file)
+
     def _say(self, session: str, utterance: Utterance) -> None:
         if not utterance.text and not utterance.files:
             return
-        name = session or self._session or _name(self._file)
+        name = self._name(session)
         self.chars += len(utterance.text) + sum(map(len, utterance.files))
         session_before, before = self._waiting or ("", None)
         is_one = before and session_before == name and before.type == utterance.type
@@ -182,14 +223,38 @@ def _name(file: SessionFile) -> str:
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 
-def _lines(handle: BinaryIO) -> Iterator[tuple[bytes, int, bool]]:
-    """Each line, its length in bytes, and whether it ends in a newline; overlong lines are cut."""
+class _Line(NamedTuple):
+    """A line of ``length`` bytes, of which at most ``most`` may be read. ``is_whole``: it ends in a newline."""
+
+    text: bytes
+    length: int
+    is_whole: bool
+    most: int = MAX_LINE
+
+
+def _lines(handle: BinaryIO) -> Iterator[_Line]:
+    """The lines that follow; overlong ones are cut."""
     while line := handle.readline(MAX_LINE + 2):
         length, end = len(line), line[-1:]
         if length > MAX_LINE + 1:
             while end != b"\n" and (rest := handle.readline(_CHUNK)):
                 length, end = length + len(rest), rest[-1:]
-        yield line.rstrip(b"\r\n"), length, end == b"\n"
+        yield _Line(line.rstrip(b"\r\n"), length, end == b"\n")
+
+
+def _one_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None:
+    """The whole file as a line if it is one object, () for a ``.json`` without messages; None for a file of lines."""
+    if handle.tell():
+        return None
+    head = handle.read(HEAD)
+    handle.seek(0)
+    is_json = file.path.endswith(".json")
+    if is_json and not holds_messages(head):
+        return ()
+    if not is_json and not is_spread(head):
+        return None
+    text = handle.read(MAX_WHOLE + 1)
+    return (_Line(text, max(os.fstat(handle.fileno()).st_size, len(text)), is_whole=True, most=MAX_WHOLE),)
 
 
 def _guard(handle: BinaryIO, offset: int) -> str:
@@ -233,15 +298,6 @@ class Subagents:
                 if found.suffix == ".jsonl" and any(found.is_relative_to(root) for root in self._roots):
                     return _last(_tail(found))
         return ""
-
-
-def opened(path: Path) -> int:
-    """Open a regular file and return its descriptor. Raises OSError for a symlink, a pipe or anything else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{path} is not a regular file")
-    return descriptor
 
 
 def _tail(path: Path) -> bytes:

@@ -44,6 +44,7 @@ ASKED = {
     "search": ("search", ("search", "login", "loop", "cookie", "--limit", "2")),
     "search_expanded": ("search", ("search", "login", "loop", "--state", "closed", "--expand")),
     "search_nothing": ("search", ("search", "quantum", "zebra")),
+    "search_with_sessions": ("search", ("search", "cookie", "path", "--logs", "logs", "--limit", "1")),
     "sessions": ("sessions", ("search", "cookie", "path", "--kind", "session", "--logs", "logs")),
     "smart_search_words": ("smart-search", ("ss", "session", "lost", "--limit", "3")),
     "smart_search_work": ("smart-search", ("ss", "--limit", "3")),
@@ -71,7 +72,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(words: tuple[str, ...], store: Path) -> argparse.Namespace:
     """What somebody gave, as if it were `NOW`."""
-    there = () if "--logs" in words else ("--store", str(store))
+    there = () if "session" in words and "--logs" in words else ("--store", str(store))
     given = parser().parse_args([*words, *there, "--json"])
     given.as_of = NOW
     return given

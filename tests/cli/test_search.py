@@ -30,6 +30,8 @@ HEAVY = {
         "bot.comment.render",
         "bot.settings.yaml_file",
         "bot.cli.terminal",
+        "bot.local_cache.sessions",
+        "bot.sources.session_files",
         "bot.questions.smart_search",
     ),
 }
@@ -289,7 +291,7 @@ def test_transcripts_that_nobody_names_are_a_mistake_and_so_are_logs_without_the
     ended = call("search", "cookie", "--kind", "session", "--logs", tmp_path, "--label", "bug", "--expand")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "--label, --expand: sessions have none of these" in ended.err
-    ended = call("search", "cookie", "--logs", tmp_path)
+    ended = call("search", "cookie", "--logs", tmp_path, "--kind", "issue")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert "give --kind session" in ended.err
 

@@ -19,6 +19,7 @@ from bot.cli.main import parser
 from bot.cli.output import show
 from bot.errors import PrecedentError
 from tests.cli.console import Ended, Run
+from tests.sources.session_lines import CODING, HOOKS, write
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "skills" / PAGE).read_text(encoding="utf-8")
@@ -47,7 +48,7 @@ def test_the_front_matter_is_what_agents_take() -> None:
 
 
 def test_the_page_is_short() -> None:
-    assert len(TEXT.splitlines()) < 150
+    assert len(TEXT.splitlines()) < 165
     assert max(map(len, TEXT.splitlines())) <= 120
 
 
@@ -80,6 +81,11 @@ EXPECTED = {
     "Duplicates of #48:": ["#49 Can't stay logged in under /bm"],
     "Open issues with a word:": ["#51 2026-08-14 Session lost behind a proxy that ends TLS"],
     "comments included:": ["#48", "#50"],
+    "Messages with a word in transcripts of this checkout:": ["2026-03-03 c-1 assistant: I retry with jitter."],
+    "Prompts and answers with a word in hook logs:": [
+        "2026-03-02 h-1: How do we rotate the webhook secret?",
+        "2026-03-02 h-1: Two secrets are accepted while one is replaced.",
+    ],
 }
 
 
@@ -100,6 +106,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         git(tree, "push", "--quiet", str(server), branch)
     git(folder, "clone", "--quiet", "--single-branch", server.as_uri(), str(clone))
     (clone / "deep" / "er").mkdir(parents=True)
+    write(folder / "home/.claude/projects" / re.sub("[^A-Za-z0-9]", "-", str(clone)) / "c-1.jsonl", *CODING)
+    write(clone / ".claude/logging/log.jsonl", *HOOKS)
+    (clone / ".git/info/exclude").write_text(".claude\n", encoding="utf-8")
     return clone
 
 
@@ -110,9 +119,11 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def bash(folder: Path, script: str) -> list[str]:
-    """What a script prints in a shell of its own; whatever fails in it fails here."""
+    """What a script prints in a shell of its own, with the home folder next to the clone; what fails in it fails."""
     shell = ["bash", "-e", "-o", "pipefail", "-c", script]
-    done = subprocess.run(shell, cwd=folder, capture_output=True, text=True, check=False)
+    home = next(each / "home" for each in folder.resolve().parents if (each / "home").is_dir())
+    environment = os.environ | {"HOME": str(home)}
+    done = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

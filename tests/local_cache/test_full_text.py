@@ -20,11 +20,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bot.domain import card as logs_ranking
-from bot.domain.card import LEAST_PART, SessionPassage
+from bot.domain.card import LEAST_PART, SessionOutline, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as logs_feed
-from bot.local_cache.sessions import MAX_EXCERPT, Outline, SessionIndex, excerpt
+from bot.local_cache.session_excerpts import MAX_EXCERPT, excerpt
+from bot.local_cache.sessions import SessionIndex
 from bot.reading.analyzer import terms
 from bot.sources.session_files import find_sessions
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write
@@ -294,7 +295,7 @@ def test_a_session_is_told_with_its_issue_and_files(place: Place) -> None:
     place.refresh()
     (outline,) = place.logs.sessions()
     begun = datetime(2026, 3, 1, 10, 0, 1, tzinfo=UTC)
-    assert outline == Outline(
+    assert outline == SessionOutline(
         "5b1c",
         "Login loops after upgrade",
         begun,

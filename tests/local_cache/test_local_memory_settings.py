@@ -22,6 +22,7 @@ TEXTS = [
     "---\n",
     "sources:\n  sessions:\n    - 'a/*.jsonl'\n    - b\n",
     'sources: {"s\\x65ssions": [é]}\n',
+    "sources: {default_sessions: false}\n",
 ]
 
 
@@ -35,7 +36,7 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def parsed(top: Path) -> EarlySettings:
     found = settings_at(top)
-    return EarlySettings(found.branch, found.sources.sessions)
+    return EarlySettings(found.branch, found.sources.sessions, found.sources.default_sessions)
 
 
 def cached(top: Path) -> list[Path]:
@@ -44,7 +45,9 @@ def cached(top: Path) -> list[Path]:
 
 def test_without_a_file_they_are_the_defaults(top: Path) -> None:
     assert early_settings_at(None) == early_settings_at(top) == parsed(top) == EarlySettings()
-    assert EarlySettings() == EarlySettings(Settings().branch, Settings().sources.sessions)
+    assert EarlySettings() == EarlySettings(
+        Settings().branch, Settings().sources.sessions, Settings().sources.default_sessions
+    )
 
 
 @given(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=5))

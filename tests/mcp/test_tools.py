@@ -80,7 +80,8 @@ class Agent:
 
 def environment() -> dict[str, str]:
     """What a server gets: nothing of a checkout around, and the tests' own cache."""
-    return {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    own = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")}
+    return own | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
 
 
 @contextmanager

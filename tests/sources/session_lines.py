@@ -200,3 +200,95 @@ def found(path: Path, top: Path | None = None) -> SessionFile:
     """The file as the finder gives it."""
     (file,) = find_sessions([str(path)], str(top or path.parent)).sessions
     return file
+
+
+ROLLOUT: list[dict[str, Any]] = [
+    {
+        "timestamp": "2026-03-04T09:00:00Z",
+        "type": "session_meta",
+        "payload": {
+            "id": "r-1",
+            "cwd": "/work/app",
+            "originator": "cli",
+            "git": {"commit_hash": "abc", "branch": "fix/42-login"},
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:00Z",
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "role": "developer",
+            "content": [{"type": "input_text", "text": "a rule of giraffes"}],
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:01Z",
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "# AGENTS.md instructions for /work/app\n\n<INSTRUCTIONS>giraffe"},
+                {"type": "input_text", "text": "<environment_context>giraffe</environment_context>"},
+            ],
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:02Z",
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": "Why does the login loop?"}],
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:02Z",
+        "type": "event_msg",
+        "payload": {"type": "user_message", "message": "giraffe"},
+    },
+    {"timestamp": "2026-03-04T09:00:02Z", "type": "turn_context", "payload": {"cwd": "/work/app", "model": "m"}},
+    {
+        "timestamp": "2026-03-04T09:00:03Z",
+        "type": "response_item",
+        "payload": {"type": "reasoning", "summary": [{"type": "summary_text", "text": "giraffe"}]},
+    },
+    {
+        "timestamp": "2026-03-04T09:00:04Z",
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "The old cookie shadows the new one."}],
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:05Z",
+        "type": "response_item",
+        "payload": {
+            "type": "custom_tool_call",
+            "name": "apply_patch",
+            "input": "*** Begin Patch\n*** Update File: auth/cookie.py\n-a\n*** Add File: tests/new.py\n*** End Patch",
+        },
+    },
+    {
+        "timestamp": "2026-03-04T09:00:06Z",
+        "type": "response_item",
+        "payload": {"type": "function_call_output", "call_id": "c", "output": "giraffe"},
+    },
+]
+"""A rollout of Codex."""
+
+WHOLE: dict[str, Any] = {
+    "sessionId": "w-1",
+    "startTime": "2026-03-05T09:00:00Z",
+    "messages": [
+        {"type": "user", "timestamp": "2026-03-05T09:00:00Z", "content": [{"text": "Which driver do we use?"}]},
+        {"type": "info", "timestamp": "2026-03-05T09:00:01Z", "content": "giraffe"},
+        {"role": "tool", "content": "giraffe"},
+        {"type": "gemini", "timestamp": "2026-03-05T09:00:02Z", "content": "The pure one.", "thoughts": ["giraffe"]},
+        {"role": "assistant", "content": [{"type": "text", "text": "It needs no compiler."}]},
+    ],
+}
+"""A conversation as one object."""

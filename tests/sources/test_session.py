@@ -404,6 +404,11 @@ def test_one_file_for_each_issue_tells_it_too(tmp_path: Path) -> None:
     assert [file.name for file in beside.mappings] == ["state/issues/12.json", "state/issues/7.json"]
 
 
+def test_a_mapping_file_with_the_name_of_a_session_is_no_second_session(tmp_path: Path) -> None:
+    write(tmp_path / "state" / "b.json", {"issueNumber": 7, "session": "b"})
+    assert mapped(tmp_path, "a/b.jsonl") == {"a/b.jsonl": 7}
+
+
 def test_lists_and_other_shapes_of_mappings_are_understood(tmp_path: Path) -> None:
     write(tmp_path / "a.json", {"issues": {"1": "a.jsonl"}, "version": 3})
     write(tmp_path / "b.json", line({"x": 1})[:0] + b'[{"issue": {"number": 2}, "session": "b.jsonl"}, 5, null]')

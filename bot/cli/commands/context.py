@@ -18,22 +18,26 @@ from bot.domain.thread import Kind, Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.sessions import sessions_of_issue
+from bot.local_cache.session_answers import sessions_about_issue, sessions_about_work
+from bot.local_cache.sessions import threads_of
 from bot.local_cache.threads import open_records
 from bot.questions.context import find_history, of_issue, of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
-from bot.questions.views import WORK, Row, work_rows
+from bot.questions.views import SESSIONS, SESSIONS_TITLE, WORK, Row, work_rows
 from bot.questions.what import find_what
 from bot.recall.library import WithoutWords
 from bot.settings.schema import Settings
 from bot.sources.clock import local_zone
+
+_TITLES = {name: section.title for name, section in WORK.items()} | {SESSIONS: SESSIONS_TITLE}
+"""The sections of `work_rows` with their titles."""
 
 
 def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:
     """These sections as XML or Markdown (``form``), the last threads left out where all are more than ``chars``; ""
     for nothing. Other people's words are marked as data, and nothing is hidden in them."""
     write = _xml if form == "xml" else _markdown
-    kept = [(name, each) for name, rows in found.items() for each in rows]
+    kept = [(name, each) for name in _TITLES for each in found[name]]
     while kept:
         text = write(kept)
         if len(text) <= chars:
@@ -43,7 +47,8 @@ def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:
 
 
 def _xml(kept: list[tuple[str, Row]]) -> str:
-    body = "".join(f"<{name}>\n{''.join(map(_thread, rows))}</{name}>\n" for name, rows in _sections(kept))
+    shown = ((name, "".join(map(_session if name == SESSIONS else _thread, rows))) for name, rows in _sections(kept))
+    body = "".join(f"<{name}>\n{text}</{name}>\n" for name, text in shown)
     return f"<branch-context>\n{element('notice', DATA_NOTICE)}{body}</branch-context>\n"
 
 
@@ -59,8 +64,17 @@ def _thread(one: Row) -> str:
     return f"<thread{attributes}>\n{''.join(parts)}</thread>\n"
 
 
+def _session(one: Row) -> str:
+    attributes = attributes_of(id=one["id"], ended=one["ended_at"], messages=one["messages"])
+    return f"<session{attributes}>\n{element('why', '; '.join(one['why']))}{element('title', one['title'])}</session>\n"
+
+
 def _markdown(kept: list[tuple[str, Row]]) -> str:
-    body = "".join(f"\n## {WORK[name].title}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
+    shown = (
+        (name, "".join(map(_session_paragraph if name == SESSIONS else _paragraph, rows)))
+        for name, rows in _sections(kept)
+    )
+    body = "".join(f"\n## {_TITLES[name]}\n{text}" for name, text in shown)
     return f"# What is known of this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
@@ -74,6 +88,12 @@ def _paragraph(one: Row) -> str:
     return f"\n### {bare(one['cite'])}\n\n{listed}{''.join(words)}"
 
 
+def _session_paragraph(one: Row) -> str:
+    facts = f"- ended: {one['ended_at'][:10]}\n- messages: {one['messages']}\n"
+    words = fenced("why", "; ".join(one["why"])) + fenced("title", one["title"])
+    return f"\n### {bare(one['id'])}\n\n{facts}{words}"
+
+
 def _ending(one: Row) -> dict[str, object]:
     outcome = one["outcome"]
     kind = "" if outcome["kind"] == "unknown" else outcome["kind"].replace(" ", "-")
@@ -81,7 +101,7 @@ def _ending(one: Row) -> dict[str, object]:
 
 
 def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
-    for name in WORK:
+    for name in _TITLES:
         if rows := [each for section, each in kept if section == name]:
             yield name, rows
 
@@ -107,7 +127,9 @@ def run_context(given: argparse.Namespace) -> object:
 
 def _branch(given: argparse.Namespace) -> str:
     with open_memory(memory_options(given)) as place:
-        found = find_what(WorkRequest(worktree_of(place), moment_asked_for(given)), place.local_cache)
+        worktree = worktree_of(place)
+        request = WorkRequest(worktree, moment_asked_for(given))
+        found = find_what(request, place.local_cache, sessions_about_work(place, worktree))
         show_notes(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
     if not found.is_relevant and not place.missing:
@@ -126,7 +148,8 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
             library = WithoutWords(memory, settings.ignore.people)
             if given.issue:
                 number = given.issue.within(place.repo)
-                told = [*_threads(library, [number]), *sessions_of_issue(place, number)]
+                sessions = threads_of(place, sessions_about_issue(place, number), number)
+                told = [*_threads(library, [number]), *sessions]
                 if not told:  # it may be newer than the memory: no error
                     print(f"No thread #{number} in this memory.", file=sys.stderr)
                 found = of_issue(told, number)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.cli import output
 from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
@@ -12,9 +14,11 @@ from bot.cli.output import SCHEMA, command_result, facts_of_answer, progress, sh
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
+from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
 from bot.questions.requests import FilesRequest, SearchFilter, SmartSearch, WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.views import (
+    ItemSection,
     Row,
     full_row,
     hit_items,
@@ -24,9 +28,14 @@ from bot.questions.views import (
     ranked_item,
     related_items,
     related_rows,
+    session_hit_row,
+    session_item,
     work_items,
     work_rows,
 )
+
+if TYPE_CHECKING:
+    from bot.domain.card import SessionHit
 
 
 def run_search(given: argparse.Namespace) -> object:
@@ -42,13 +51,19 @@ def run_search(given: argparse.Namespace) -> object:
         return command_result(
             heard if given.json else output.passages_text(said, header=given.header), given, found=bool(said)
         )
-    if asked.logs:
-        raise UserError("--logs names transcripts: give --kind session with it")
+    if asked.logs and not asked.takes_sessions:
+        raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(memory_options(given)) as place:
         hits = search_memory(asked, place.demand().local_cache)
+        sessions = also_in_sessions(asked, place)
         show_notes(place)
-        shown: object = _rows(hits, asked, place.home) if given.json else _lines(hits, asked, place.home, given.header)
-    return command_result(shown, given, found=bool(hits.found))
+        if given.json:
+            empty: Row = {"linked": []} if asked.expand else {}
+            said_rows = [session_hit_row(one) | empty for one in sessions]
+            shown: object = [*_rows(hits, asked, place.home), *said_rows]
+        else:
+            shown = _lines(hits, sessions, asked, place.home, given.header)
+    return command_result(shown, given, found=bool(hits.found or sessions))
 
 
 def _rows(hits: ThreadHits, asked: WordSearch, home: str) -> list[Row]:
@@ -64,11 +79,12 @@ def _rows(hits: ThreadHits, asked: WordSearch, home: str) -> list[Row]:
     return rows
 
 
-def _lines(hits: ThreadHits, asked: WordSearch, home: str, header: bool) -> str:
+def _lines(hits: ThreadHits, sessions: Sequence[SessionHit], asked: WordSearch, home: str, header: bool) -> str:
     sections = hit_items(hits, asked.words, home)
+    said = [session_item(one) for one in sessions]
     if asked.expand:
-        return output.sections_text(sections, header=header)
-    return output.list_text(sections[0].items, header=header)
+        return output.sections_text([*sections, ItemSection("session", "Said in sessions", said)], header=header)
+    return output.list_text([*sections[0].items, *said], header=header)
 
 
 def run_smart_search(given: argparse.Namespace) -> object:
@@ -93,7 +109,9 @@ def run_what(given: argparse.Namespace) -> object:
     from bot.questions.what import find_what
 
     with open_memory(memory_options(given)) as place:
-        found = find_what(WorkRequest(worktree_of(place), moment_asked_for(given)), place.local_cache)
+        worktree = worktree_of(place)
+        sessions = sessions_about_work(place, worktree)
+        found = find_what(WorkRequest(worktree, moment_asked_for(given)), place.local_cache, sessions)
         show_notes(place, found.unused)
         if wants_json(given):
             rows = work_rows(found, place.home, full_row)

@@ -14,10 +14,21 @@ from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
+from bot.local_cache.session_answers import sessions_about_issue
 from bot.local_cache.threads import card_named, thread_named
 from bot.questions.requests import MAX_NAME, ThreadRequest, issue_named
 from bot.questions.thread import ThreadAnswer, indented, read_thread, signed
-from bot.questions.views import Row, cited, ending, full_row, how, linked_rows, url_of
+from bot.questions.views import (
+    Row,
+    cited,
+    ending,
+    full_row,
+    how,
+    linked_rows,
+    session_facts,
+    session_rows,
+    url_of,
+)
 from bot.recall.answer import proven
 from bot.recall.mentions import earlier_ending
 
@@ -30,12 +41,18 @@ def run_show(given: argparse.Namespace) -> CommandResult:
         request = ThreadRequest(given.id, MOST if given.full else given.chars, expand=True)
         found = read_thread(request, thread, card_named(place, thread), place.local_cache)
         near = linked_rows(found.near, place.home, full_row)
+        sessions = session_rows(sessions_about_issue(place, thread.id) if isinstance(thread.id, int) else ())
         show_notes(place if not place.missing else place._replace(missing=""))
         if given.json:
-            fields = {"linked": near, "conversation": found.said.messages, "omitted": found.said.omitted}
+            fields = {
+                "linked": near,
+                "sessions": sessions,
+                "conversation": found.said.messages,
+                "omitted": found.said.omitted,
+            }
             shown: object = {"schema": SCHEMA, **full_row(found.card, place.home), **fields}
         else:
-            shown = "".join(f"{line}\n" for line in _lines(found, near, place))
+            shown = "".join(f"{line}\n" for line in _lines(found, near, sessions, place))
     return command_result(shown, given, found=True)
 
 
@@ -52,7 +69,7 @@ def _thread(place: LocalMemory, text: str) -> Thread:
     return thread
 
 
-def _lines(found: ThreadAnswer, near: Sequence[Row], place: LocalMemory) -> Iterator[str]:
+def _lines(found: ThreadAnswer, near: Sequence[Row], sessions: Sequence[Row], place: LocalMemory) -> Iterator[str]:
     card, said = found.card, found.said
     yield f"{one_line(cited(card.id))}  {one_line(card.title)}"
     facts = [ending(card), f"opened {card.created_at:%Y-%m-%d} by {one_line(card.author)}"]
@@ -71,6 +88,8 @@ def _lines(found: ThreadAnswer, near: Sequence[Row], place: LocalMemory) -> Iter
         yield f"files: {one_line(', '.join(card.files))}"
     for each in near:
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
+    for each in sessions:
+        yield f"session: {one_line(each['id'])} {one_line(each['title'])} ({one_line(session_facts(each))})"
     yield ""
     # the line with author and time cannot be forged: messages are indented
     heads = [f"{signed(one['author'], one['role'])}, {one['at'][:10]}:\n" for one in said.messages]

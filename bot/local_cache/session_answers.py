@@ -1,0 +1,40 @@
+"""Answers what sessions add to a memory. Light to import: their index is loaded only if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot.local_cache.session_sources import session_sources
+
+if TYPE_CHECKING:
+    from bot.domain.card import SessionHit, SessionOutline, Worktree
+    from bot.local_cache.local_memory import LocalMemory
+    from bot.questions.requests import WordSearch
+
+
+def also_in_sessions(asked: WordSearch, place: LocalMemory) -> Sequence[SessionHit]:
+    """Find what sessions say about the words of a search of all kinds; nothing where no source is known."""
+    if not asked.takes_sessions or not (asked.logs or session_sources(place.session_top).are_known):
+        return ()
+    from bot.local_cache.sessions import find_sessions_about
+
+    return find_sessions_about(asked, place)
+
+
+def sessions_about_issue(place: LocalMemory, number: int) -> Sequence[SessionOutline]:
+    """Find the sessions that worked on an issue or pull request, the most recently ended first."""
+    if not session_sources(place.session_top).are_known:
+        return ()
+    from bot.local_cache.sessions import about_issue
+
+    return about_issue(place, number)
+
+
+def sessions_about_work(place: LocalMemory, worktree: Worktree) -> Sequence[SessionOutline]:
+    """Find the sessions on the branch of the checkout, or on the issues that it names."""
+    if not session_sources(place.session_top).are_known:
+        return ()
+    from bot.local_cache.sessions import about_work
+
+    return about_work(place, worktree)

@@ -1,0 +1,50 @@
+"""Tells which transcripts in the usual folders of coding agents belong to a checkout: those of other work stay unread.
+
+A transcript begins with the folder that its agent worked in. Only that beginning is read of the others, once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from bot.local_cache.database import writing
+from bot.sources.session_folders import is_within
+from bot.sources.session_head import MAX_HEAD, folder_in, head_of
+
+if TYPE_CHECKING:
+    from bot.local_cache.session_sources import SessionSources
+    from bot.sources.session_files import SessionFile, SessionFiles
+
+
+def own_sessions(database: sqlite3.Connection, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
+    """Return the transcripts of the checkout. One that names no folder belongs to it only in a folder of its own."""
+    folders = _folders(database, files.sessions)
+    own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
+    known = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
+    known[""] = False
+
+    def is_own(path: str) -> bool:
+        return known[folders[path]] or (not folders[path] and path.startswith(own))
+
+    return tuple(file for file in files.sessions if is_own(file.path))
+
+
+def _folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> dict[str, str]:
+    """The working folder of each of these files by its path, "" for an unknown one."""
+    held = {path: (mark, folder) for path, mark, folder in database.execute("SELECT path, mark, folder FROM heads")}
+    fresh = {}
+    found = {}
+    for file in files:
+        mark, folder = held.get(file.path, ("", ""))
+        if mark != file.mark:
+            folder = folder_in(head_of(file.path, MAX_HEAD))
+            fresh[file.path] = (file.path, file.mark, folder)
+        found[file.path] = folder
+    if fresh or held.keys() - found.keys():
+        with writing(database):
+            gone = [(path,) for path in held.keys() - found.keys()]
+            database.executemany("DELETE FROM heads WHERE path = ?", gone)
+            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", fresh.values())
+    return found

@@ -1,0 +1,104 @@
+"""Notes what each session worked on, and finds the sessions that worked on an issue or a branch."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from bot.questions.requests import issue_named
+
+if TYPE_CHECKING:
+    from bot.sources.session_reader import SessionMark
+
+MAX_SUBJECTS = 50
+"""Branches and pull requests of one file of a session that are kept, the first ones."""
+
+_BRANCH, _PULL_REQUEST, _PROMPT = "branch", "pull request", "prompt"
+_WHY = {
+    _BRANCH: "on the branch {}",
+    _PULL_REQUEST: "its pull request is {}",
+    _PROMPT: "its first prompt names {}",
+}
+_NO_FILE = 0
+_READ = 2_000
+"""Characters of a prompt."""
+
+
+class Subject(NamedTuple):
+    """A session, a file of it, and why it belongs to what was asked for."""
+
+    session: int
+    path: str
+    why: str
+
+
+def note_mark(database: sqlite3.Connection, file: int, session: int, mark: SessionMark) -> None:
+    """Note a branch or a pull request of a session. A transcript repeats each pull request; the last one counts."""
+    if mark.kind == _PULL_REQUEST:
+        asked = "DELETE FROM subjects WHERE session = ? AND file = ? AND kind = ?"
+        database.execute(asked, (session, file, _PULL_REQUEST))
+    held = database.execute("SELECT count(*) FROM subjects WHERE session = ? AND file = ?", (session, file)).fetchone()
+    if held[0] < MAX_SUBJECTS:
+        _note(database, session, file, mark.kind, mark.name)
+
+
+def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Note the issue that the first prompt of each of these sessions names, and forget sessions that are gone."""
+    for session in sessions:
+        database.execute("DELETE FROM subjects WHERE session = ? AND kind = ?", (session, _PROMPT))
+        asked = database.execute(FIRST_PROMPT, (_READ, session)).fetchone()
+        if asked and ("#" in asked[0] or "/" in asked[0]):
+            from bot.reading.prompt_subject import subject_of  # it reads Markdown
+
+            if name := subject_of(asked[0]):
+                _note(database, session, _NO_FILE, _PROMPT, name)
+    database.execute("DELETE FROM subjects WHERE session NOT IN (SELECT number FROM sessions)")
+
+
+FIRST_PROMPT = (
+    "SELECT substr(t.text, 1, ?) FROM passages p JOIN texts t ON t.number = p.number"
+    " WHERE p.session = ? AND p.type = 'user' AND t.text != '' ORDER BY p.at IS NULL, p.at, p.number LIMIT 1"
+)
+
+
+def _note(database: sqlite3.Connection, session: int, file: int, kind: str, name: str) -> None:
+    for number, repo in _numbers(kind, name) or [(0, "")]:
+        row = (session, file, kind, name, number, repo)
+        database.execute("INSERT OR IGNORE INTO subjects VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _numbers(kind: str, name: str) -> list[tuple[int, str]]:
+    if kind == _BRANCH:
+        from bot.questions.worktree_query import ticket_numbers
+
+        return [(number, "") for number in ticket_numbers(name)]
+    named = issue_named(name)
+    return [(named.number, named.repo)] if named else []
+
+
+_BY_NUMBER = "s.number = ? AND s.number > 0"
+_BY_BRANCH = "s.kind = 'branch' AND s.name = ?"
+_SUBJECTS = (
+    "SELECT DISTINCT p.session, f.path, s.kind, s.name, s.repo FROM subjects s"
+    " JOIN passages p ON p.session = s.session JOIN files f ON f.number = p.file WHERE "
+)
+_MAPPED = "SELECT DISTINCT p.session, f.path FROM files f JOIN passages p ON p.file = f.number WHERE f.issue = ?"
+
+
+def sessions_about(
+    database: sqlite3.Connection, numbers: Iterable[int], repo: str, branch: str = ""
+) -> Iterator[Subject]:
+    """The sessions that worked on these issues or pull requests of ``repo`` ("" if unknown), or on this branch."""
+    for number in numbers:
+        yield from _found(database, _SUBJECTS + _BY_NUMBER, number, repo)
+        for session, path in database.execute(_MAPPED, (number,)).fetchall():
+            yield Subject(session, path, f"a mapping file names #{number}")
+    if branch:
+        yield from _found(database, _SUBJECTS + _BY_BRANCH, branch, repo)
+
+
+def _found(database: sqlite3.Connection, asked: str, key: int | str, repo: str) -> Iterator[Subject]:
+    for session, path, kind, name, owner in database.execute(asked, (key,)).fetchall():
+        if not owner or not repo or owner.casefold() == repo.casefold():
+            yield Subject(session, path, _WHY[kind].format(name))

@@ -1,0 +1,97 @@
+"""The usual folders of coding agents are found, and what in them belongs to a checkout."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bot.sources.session_folders import default_folders, is_within
+from bot.sources.session_head import folder_in
+from tests.sources.session_lines import ROLLOUT, line
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def shown(top: Path) -> list[str]:
+    return [each.shown for each in default_folders(top)]
+
+
+def test_nothing_is_found_where_nothing_is(home: Path, tmp_path: Path) -> None:
+    assert default_folders(tmp_path / "my.app") == ()
+
+
+def test_the_folders_of_a_checkout_are_found(home: Path, tmp_path: Path) -> None:
+    top = tmp_path / "my.app"
+    claude = "".join(each if each.isalnum() else "-" for each in str(top))
+    for name in (claude, f"{claude}-deep", f"{claude}s", "-elsewhere"):
+        (home / ".claude/projects" / name).mkdir(parents=True)
+    (home / ".codex/sessions").mkdir(parents=True)
+    (home / ".gemini/tmp" / sha256(str(top).encode()).hexdigest()).mkdir(parents=True)
+    for name, root in (("my-app", top), ("other", tmp_path)):
+        (home / ".gemini/tmp" / name).mkdir()
+        (home / ".gemini/tmp" / name / ".project_root").write_text(f"{root}\n")
+    (top / ".claude/logging").mkdir(parents=True)
+    assert shown(top) == [
+        ".claude/logging",
+        f"~/.claude/projects/{claude}",
+        f"~/.claude/projects/{claude}-deep",
+        "~/.codex/sessions",
+        f"~/.gemini/tmp/{sha256(str(top).encode()).hexdigest()}",
+        "~/.gemini/tmp/my-app",
+    ]
+
+
+def test_variables_of_the_agents_move_their_folders(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "moved/sessions").mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "moved"))
+    assert shown(tmp_path / "app") == [f"{tmp_path}/moved/sessions"]
+    monkeypatch.setenv("CODEX_HOME", "relative")
+    assert shown(tmp_path / "app") == []
+
+
+def test_a_session_is_of_a_checkout_if_its_folder_is_in_it_and_in_no_other(tmp_path: Path) -> None:
+    top = tmp_path / "app"
+    for name in ("src", "vendor/lib/.git", "vendor/lib/src"):
+        (top / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(top)
+    (top / "away").symlink_to(tmp_path)
+    own = (top, top / "src", top / "gone", f"{top}/", f"{top}/src/../src", tmp_path / "link", tmp_path / "link/src")
+    assert [is_within(str(each), str(top)) for each in own] == [True] * len(own)
+    others = (
+        tmp_path,
+        f"{top}s",
+        top / "vendor/lib",
+        top / "vendor/lib/src",
+        top / "away",
+        f"{top}/..",
+        "/",
+        "",
+        "a\0b",
+    )
+    assert [is_within(str(each), str(top)) for each in others] == [False] * len(others)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (line({"type": "summary"}) + b"\n" + line({"type": "user", "cwd": "/a"}) + b"\n" + line({"cwd": "/b"}), "/a"),
+        (line(ROLLOUT[0]), "/work/app"),
+        (b'{"cwd": 5}\n{"cwd": ""}\n"cwd"\n[{"cwd": "/a"}]\n{"payload": {"cwd": ["/a"]}}', ""),
+        (b'{"cwd": "/a", ' + b"[" * 100_000, ""),
+        (b'{"cwd": "' + b"x" * 5_000 + b'"}', ""),
+        (b'{"cwd": "\xff"}', ""),
+        (b"", ""),
+    ],
+)
+def test_the_first_folder_of_a_transcript_counts(head: bytes, expected: str) -> None:
+    assert folder_in(head) == expected
