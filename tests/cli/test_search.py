@@ -381,7 +381,7 @@ def test_a_commit_counts_where_it_is_the_branchs_own(
     assert ids(call("ss", "--store", store, "--json").data["hits"]) == found
 
 
-def test_age_counts_in_a_checkout_and_not_outside_of_git(
+def test_age_counts_in_a_checkout_and_outside_of_git(
     tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
@@ -391,11 +391,22 @@ def test_age_counts_in_a_checkout_and_not_outside_of_git(
     store = tmp_path / "two"
     assert call("import", tmp_path / "two.jsonl", "--store", store).code == 0
     outside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
-    assert outside[1] == outside[2]
+    assert outside[1] == pytest.approx(1.5 * outside[2])
     working_on_cookies(tmp_path / "linkbarn")
     monkeypatch.chdir(tmp_path / "linkbarn")
     inside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
     assert inside[1] == pytest.approx(1.5 * inside[2])
+
+
+@pytest.mark.slow
+def test_on_the_main_branch_a_commit_that_is_not_pushed_counts(hosted: Path, call: Run) -> None:
+    assert call("what", "--json").data["related"] == []
+    (hosted / "linkbarn").mkdir()
+    (hosted / "linkbarn/cookie.py").touch()
+    git(hosted, "add", "--all")
+    git(hosted, "commit", "--quiet", "-m", "Expire cookies (#48)")
+    for found in (call("what", "--json").data["related"], call("ss", "--json").data["hits"]):
+        assert (found[0]["id"], found[0]["why"][0]) == (48, "a commit names #48")
 
 
 # -- show ----------------------------------------------------------------------------------------------------------
