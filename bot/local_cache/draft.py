@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from bot.comment.catalogue import count
@@ -61,7 +62,9 @@ def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
     renderer = Renderer.of_repository(settings, templates_of(place), server, place.repo)
     thread = draft_thread(request)
     with memory_of(place, _embedder(settings, place)) as memory:
-        said = comment_on(thread, recall(thread, memory, settings, address), renderer)
+        known = recall(thread, memory, settings, address)
+        known = replace(known, searched=known.searched + 1)  # the Action counts the new issue too
+        said = comment_on(thread, known, renderer)
         for note in filter(None, (said.problem, *memory.notes)):
             place.warn(note)
     _, _, shown = said.text.partition("\n")  # the first line is the hidden marker

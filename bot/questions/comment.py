@@ -12,7 +12,7 @@ from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
 from bot.questions.requests import DraftRequest
 from bot.recall.answer import decide
 
-_HEADING = re.compile(r"#{1,6}[ \t]+")
+_HEADING = re.compile(r"\A#{1,6}(?:[ \t]+|\Z)")
 
 
 class ProposedComment(NamedTuple):
