@@ -65,8 +65,9 @@ def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
         known = recall(thread, memory, settings, address)
         known = replace(known, searched=known.searched + 1)  # the Action counts the new issue too
         said = comment_on(thread, known, renderer)
-        for note in filter(None, (said.problem, *memory.notes)):
-            place.warn(note)
+        for note in (said.problem, *memory.notes):
+            if note not in place.note:
+                place.warn(note)
     _, _, shown = said.text.partition("\n")  # the first line is the hidden marker
     return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.messages)
 
