@@ -33,8 +33,8 @@ class LocalCache:
         return int(self._database.execute("SELECT count(*) FROM threads").fetchone()[0])
 
     @property
-    def messages(self) -> int:
-        """Number of messages in all threads."""
+    def turn_count(self) -> int:
+        """Number of messages in all threads together, opening texts included."""
         count = "min(max(json_extract(digest, '$.turn_count'), 1), 1000000)"
         asked = f"SELECT total(CASE WHEN json_valid(digest) THEN coalesce({count}, 1) ELSE 1 END) FROM threads"  # noqa: S608 - ours
         return int(self._database.execute(asked).fetchone()[0])

@@ -69,7 +69,7 @@ def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
             if note not in place.note:
                 place.warn(note)
     _, _, shown = said.text.partition("\n")  # the first line is the hidden marker
-    return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.messages)
+    return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.turn_count)
 
 
 def _embedder(settings: Settings, place: LocalMemory) -> Embedder | None:
