@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.cli.output import progress, warn
+from bot.comment.clean_text import clean
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
 from bot.questions.requests import SLUG, Issue, issue_named
@@ -90,6 +91,25 @@ def since(text: str) -> datetime:
         raise argparse.ArgumentTypeError(
             f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age as 7d"
         ) from None
+
+
+def zone(text: str) -> tzinfo:
+    """A time zone by its name."""
+    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do without it
+
+    zone = zone_named(text)
+    if zone is None:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
+    return zone
+
+
+def moment(text: str) -> datetime:
+    """A time in ISO 8601, in UTC where it names no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
 
 
 TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +23,13 @@ from bot.cli.arguments import (
     address,
     issue,
     login,
+    moment,
     named_repository,
     number,
     share,
     since,
+    zone,
 )
-from bot.comment.clean_text import clean
 from bot.domain.kinds import Kind
 from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 
@@ -163,6 +163,20 @@ def show(command: argparse.ArgumentParser) -> None:
     add_answer(command)
 
 
+@command(ASK, "check draft.md")
+def check(command: argparse.ArgumentParser) -> None:
+    """Show what the bot would say about an issue before you file it.
+
+    Reads a draft from a file or from stdin. Exit codes: 0 nothing like it is remembered; 3 there is something to read.
+    """
+    add = command.add_argument
+    add("file", nargs="?", type=Path, metavar="FILE", help="the draft, whose first line is the title (default stdin)")
+    add("--title", metavar="TEXT", help="the title, if the draft has only the body")
+    add("--comment", action="store_true", help="print the whole comment, with conversations")
+    add_memory(command)
+    add_json(command, "the comment and the threads in it")
+
+
 @command(ASK, "context --issue 42")
 def context(command: argparse.ArgumentParser) -> None:
     """Write recent conversations, for an agent's prompt."""
@@ -178,25 +192,8 @@ def context(command: argparse.ArgumentParser) -> None:
     add("--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most N characters")
     add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how many days back (default {DAYS})")
     add_me(command)
-    add("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
-    add("--as-of", type=_moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
-
-
-def _zone(text: str) -> tzinfo:
-    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do without it
-
-    zone = zone_named(text)
-    if zone is None:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
-    return zone
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
+    add("--timezone", type=zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
+    add("--as-of", type=moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
 
 
 @command(SET_UP, "init --write")

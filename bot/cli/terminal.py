@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.progress import Progress
 from rich.style import Style
@@ -20,7 +20,9 @@ from bot.questions.views import Item, ItemSection, cited, ending, gist
 from bot.reading.analyzer import terms, token_terms, tokens
 
 WIDEST = 110
-_LINES = 2
+_INDENT = " " * 4
+_GAP = 2
+_FILES = 2
 _LONGEST_ID = 60
 
 
@@ -59,24 +61,42 @@ def _console() -> Console:
 
 
 def _item(item: Item, width: int) -> Group:
+    """Three lines at most: number, title and score; ending, age, reasons, files, author; what was said."""
     card = item.card
     style = Style(color="cyan", bold=True, link=item.url or None)
     number = Text(cut(one_line(cited(card.id)), _LONGEST_ID), style=style)
-    head = Text.assemble(number, "  ", _title(item))
-    facts = [ending(card), _age(card.updated_at), one_line(card.author)]
-    lines: list[RenderableType] = [head, Padding(Text(" · ".join(filter(None, facts)), style="dim"), (0, 0, 0, 4))]
-    if said := one_line(item.said) or gist(card):
-        lines.append(Padding(Text(cut(said, _LINES * (width - 6))), (0, 0, 0, 4)))
-    if item.why:
-        lines.append(Padding(Text(f"because {one_line('; '.join(item.why))}", style="dim italic"), (0, 0, 0, 4)))
+    score = "" if item.score is None else f"{item.score:.2f}"
+    head = _fitted(Text.assemble(number, "  ", _marked(card.title, item.words)), width - len(score) - _GAP)
+    head.append(" " * (width - len(score) - head.cell_len)).append(score, style="dim")
+    why = one_line("; ".join(item.why))
+    facts = (ending(card), _age(card.updated_at), why, _files(card.files), one_line(card.author))
+    lines = [head, _fitted(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
+    if said := item.passage or item.said or gist(card):
+        lines.append(_fitted(Text(_INDENT) + _marked(said, item.words), width))
+    for line in lines:
+        line.rstrip()
     return Group(*lines)
 
 
-def _title(item: Item) -> Text:
-    title = one_line(item.card.title)
-    shown = Text(title)
-    wanted = set(terms(item.words))
-    for token in dict.fromkeys(tokens(title)) if wanted else ():
+def _fitted(line: Text, width: int) -> Text:
+    """The line within so many columns; an ellipsis stands for what is missing."""
+    line.truncate(max(1, width), overflow="ellipsis")
+    return line
+
+
+def _files(files: Sequence[str]) -> str:
+    """The first files, each once however a thread spells its folder, and how many others there are."""
+    found = list({path.rpartition("/")[2]: path for path in reversed(files)}.values())[::-1]
+    more = f" and {len(found) - _FILES} more" if len(found) > _FILES else ""
+    return one_line(", ".join(found[:_FILES])) + more
+
+
+def _marked(text: str, words: str) -> Text:
+    """The text on one line, with the words that were searched for in another colour."""
+    line = one_line(text)
+    shown = Text(line)
+    wanted = set(terms(words))
+    for token in dict.fromkeys(tokens(line)) if wanted else ():
         if wanted.intersection(token_terms(token)):
             shown.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold yellow")
     return shown

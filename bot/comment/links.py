@@ -10,6 +10,7 @@ from bot.domain.thread import Kind, ThreadId
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
+GITHUB = "https://github.com"
 _REDIRECT = "https://redirect.github.com"
 
 
@@ -22,7 +23,7 @@ class CommentLinks:
     it exists for github.com only. ``repo`` is ``owner/name``, or empty for threads from elsewhere.
     """
 
-    server_url: str = "https://github.com"
+    server_url: str = GITHUB
     repo: str = ""
     redirect: bool = True
 

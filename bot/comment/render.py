@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Self
 
 from bot.comment.catalogue import Words, own_words
 from bot.comment.defang import inline
-from bot.comment.links import CommentLinks
+from bot.comment.links import GITHUB, CommentLinks
 from bot.comment.marker import marker
 from bot.comment.outcome_text import QUOTE_CHARS
 from bot.comment.template_sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
@@ -20,6 +21,7 @@ from bot.domain.answer import Context
 from bot.domain.thread import ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped
+from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
@@ -104,6 +106,16 @@ class Renderer:
         self._instance = instance
         self._commands = commands
         marker(instance)
+
+    @classmethod
+    def of_repository(
+        cls, settings: Settings, templates: Mapping[str, str], server: str, repo: str, instance: str = "action"
+    ) -> Self:
+        """The renderer of the comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
+        choice = settings.comment.redirect_links
+        redirect = choice == "on" or (choice == "auto" and server == GITHUB)
+        links = CommentLinks(server, repo, redirect)
+        return cls(overrides=templates, links=links, instance=instance, commands=settings.commands.enabled)
 
     def render(self, context: Context, *, thread_id: ThreadId, now: datetime, searched: int) -> Rendered:
         """The comment on ``thread_id``, at most 60,000 characters and 65,536 bytes, cut at whole hits.

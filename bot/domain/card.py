@@ -301,9 +301,9 @@ class Worktree(NamedTuple):
 
     ``branch`` is empty for a main branch and a detached head. ``messages`` are the subjects and bodies of at most five
     commits, newest first. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in the index,
-    ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch. ``project`` is
-    its name and ``language`` its main language (``python``), empty if unknown. ``unused`` says in words which signals
-    could not be read, and why.
+    ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch or, on a main
+    branch, were not pushed yet. ``project`` is its name and ``language`` its main language (``python``), empty if
+    unknown. ``unused`` says in words which signals could not be read, and why.
     """
 
     branch: str = ""

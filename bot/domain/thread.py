@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Self
+from urllib.parse import urlsplit
 
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
@@ -226,3 +229,8 @@ class RepositoryAddress:
     hosts: tuple[str, ...] = ("github.com",)
     server: str = "https://github.com"
     recall_phrases: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, server: str, repo: str | None, recall_phrases: Iterable[str] = ()) -> Self:
+        """The address of a repository on the server with this web address."""
+        return cls(repo, (urlsplit(server).hostname or "github.com",), server, tuple(recall_phrases))

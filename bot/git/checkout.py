@@ -210,10 +210,10 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
         return Worktree(project=project, language=language, unused=(f"git: {error.cause}",))
     unused: list[str] = []
     status = _status(git, unused)
-    branch = "" if status.head in (*_MAIN, default) else status.head
+    branch = "" if _is_main(status.head, default) else status.head
     if not status.has_commit and not unused:
         unused.append("commits: there is none yet")
-    records, is_own = _log(git, branch, default, unused) if status.has_commit else ([], False)
+    records, is_own = _log(git, status.head, default, unused) if status.has_commit else ([], False)
     return Worktree(
         branch=branch,
         messages=tuple(message for message, _ in records),
@@ -271,16 +271,33 @@ def _read_status(printed: bytes) -> _Status:
     return _Status(head, has_commit, _few(modified), _few(staged))
 
 
-def _log(git: CheckoutGit, branch: str, default: str, unused: list[str]) -> tuple[list[tuple[str, list[str]]], bool]:
-    """The newest commits, each with the files it touched, and whether they belong to this branch alone.
+def _is_main(head: str, default: str) -> bool:
+    return head in (*_MAIN, default)
 
-    Commits of this branch alone are preferred; the others show earlier work.
+
+def _others(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
+    """Options that name the branches whose commits are not the current work; none where nothing tells them apart.
+
+    On a branch these are the main branches; on a main branch all that was pushed, where anything was.
     """
+    if not head:
+        return ()
+    if _is_main(head, default):
+        has_remote = git.line("for-each-ref", "--count=1", "--format=%(refname)", "refs/remotes/")
+        return ("--remotes",) if has_remote else ()
     mains = dict.fromkeys((*_MAIN, *([default] if re.fullmatch(r"[\w./-]+", default) else [])))
     exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git reads a name without brackets as a folder
-    others = [f"--{where}{name}" for name in exact for where in ("branches=", *(f"remotes={one}/" for one in FIRST))]
+    places = ("branches=", *(f"remotes={one}/" for one in FIRST))
+    return tuple(f"--{where}{name}" for name in exact for where in places)
+
+
+def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[list[tuple[str, list[str]]], bool]:
+    """The newest commits, each with the files it touched, and whether they are the current work.
+
+    Commits of the current work are preferred; the others show earlier work.
+    """
     try:
-        if branch:
+        if others := _others(git, head, default):
             own = list(_read_log(_printed(git, *_LOG, *_FORMAT, "HEAD", "--not", *others, "--")))
             if own:
                 return own, True

@@ -32,6 +32,13 @@ class LocalCache:
     def size(self) -> int:
         return int(self._database.execute("SELECT count(*) FROM threads").fetchone()[0])
 
+    @property
+    def turn_count(self) -> int:
+        """Number of messages in all threads together, opening texts included."""
+        count = "min(max(json_extract(digest, '$.turn_count'), 1), 1000000)"
+        asked = f"SELECT total(CASE WHEN json_valid(digest) THEN coalesce({count}, 1) ELSE 1 END) FROM threads"  # noqa: S608 - ours
+        return int(self._database.execute(asked).fetchone()[0])
+
     def fact(self, name: str) -> str:
         """Return the value noted under this name, "" without one."""
         return fact(self._database, name)

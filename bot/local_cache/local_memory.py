@@ -157,12 +157,21 @@ def settings_of(place: LocalMemory) -> Settings:
     return settings_at(place.top if place.is_of_checkout else None)
 
 
-def settings_bytes(top: Path | None) -> bytes:
-    """Return the start of the file, "" without a regular file: any other kind might never end."""
+def templates_of(place: LocalMemory) -> dict[str, str]:
+    """Return the templates and words of the checkout whose memory this is, by their names."""
+    from bot.settings.yaml_file import TEMPLATES
+
+    top = place.top if place.is_of_checkout else None
+    found = {Path(path).name: settings_bytes(top, Path(path)) for path in TEMPLATES}
+    return {name: data.decode("utf-8", "replace") for name, data in found.items() if data}
+
+
+def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
+    """Return the start of a file of settings, "" without a regular file: any other kind might never end."""
     if top is None:
         return b""
     with suppress(OSError):
-        descriptor = os.open(top / PATH, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as opened:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return opened.read(_MOST)

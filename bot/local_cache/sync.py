@@ -101,8 +101,11 @@ def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> Lo
 
 
 @contextmanager
-def memory_of(place: LocalMemory) -> Iterator[Memory]:
-    """Open the memory that the cache was made from, for reading. Nothing is fetched or written."""
+def memory_of(place: LocalMemory, embedder: Embedder | None = None) -> Iterator[Memory]:
+    """Open the memory that the cache was made from, for reading. Nothing is fetched or written.
+
+    ``embedder`` is the text model of a branch; that of a store is not known here.
+    """
     if place.store:
         with closing(open_store(place.store, leaves_traces=False)) as memory:
             yield memory
@@ -110,7 +113,7 @@ def memory_of(place: LocalMemory) -> Iterator[Memory]:
     if place.cache is None:
         raise StoreError(place.missing or "there is no memory")
     with alone(place.cache), closing(CachedBranch(OwnRemote("/"), "precedent", place.cache, fetches=False)) as store:
-        yield Memory(ReadOnlyStore(store), repo=place.repo or None).open()
+        yield Memory(ReadOnlyStore(store), embedder=embedder, repo=place.repo or None).open()
 
 
 def text_model(folder: Path | None) -> Embedder | None:

@@ -19,7 +19,7 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue, sessions_about_work
 from bot.mcp.tools import ToolAnswer, ToolContext, now
-from bot.questions.requests import IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
+from bot.questions.requests import DraftRequest, IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MOST, bounded, indented, plain, read_thread, signed
 from bot.questions.views import (
@@ -197,12 +197,25 @@ def _issue(tools: ToolContext, asked: IssueRequest) -> ToolAnswer:
     return _answer(head, data, f"{decided}\n{data['quoted']}")
 
 
+def _draft(tools: ToolContext, asked: DraftRequest) -> ToolAnswer:
+    from bot.local_cache.draft import check_draft
+
+    with tools.opened() as place:
+        found = check_draft(asked, place)
+        data = _of_memory(tools, place, found.rows, found=bool(found.comment))
+    data |= {"comment": found.comment}  # what keeps it from pinging anybody is invisible
+    if not found.comment:
+        return _answer(found.nothing, data)
+    return _answer("The bot would write this comment:", data, f"\n{indented(found.comment)}")
+
+
 _ANSWERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
     WordSearch: _search,
     SmartSearch: _smart_search,
     WorkRequest: _what,
     ThreadRequest: _conversation,
     IssueRequest: _issue,
+    DraftRequest: _draft,
 }
 
 

@@ -16,7 +16,8 @@ from bot.pipeline.eligibility import question_of, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.outbox import SWITCHED_OFF, TAKEN_BACK, UNSEEN, CommentPlan, is_ours, look_back, look_for
 from bot.pipeline.run_context import FULL_DAY, RunContext, RunState, is_being_said
-from bot.recall.answer import decide, fix_refs, recall, with_endings
+from bot.questions.comment import comment_on
+from bot.recall.answer import fix_refs, recall, with_endings
 from bot.recall.mentions import referenced
 
 BUSY = "another run is writing the comment"
@@ -128,15 +129,14 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
         return replace(base, answer=Silent(SWITCHED_OFF))
     if not base.renews:
         fetch_missing(_pointed_at(thread, run), run, f"mentioned in issue {thread.id}")
-    answer = decide(_recalled(thread, run, kept, looks_again=not base.renews))
-    if isinstance(answer, Silent):
-        return replace(base, answer=answer)
-    context = answer.context
-    rendered = run.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
-    if rendered.problem:
-        run.note(rendered.problem)
+    said = comment_on(thread, _recalled(thread, run, kept, looks_again=not base.renews), run.renderer)
+    if isinstance(said.answer, Silent):
+        return replace(base, answer=said.answer)
+    if said.problem:
+        run.note(said.problem)
+    context = said.answer.context
     quotes = quoted_in(context, memory.records(shown_in(context)))
-    return replace(base, answer=answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
+    return replace(base, answer=said.answer, text=seal(said.text, fingerprint(context)), quotes=quotes)
 
 
 def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:

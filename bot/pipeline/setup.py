@@ -10,9 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
-from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
@@ -33,7 +31,6 @@ from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import TEMPLATES, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
-GITHUB = "https://github.com"
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"
 
 
@@ -170,13 +167,10 @@ def build_run_context(
             history=EitherHistory(graphql, RestHistory(own, forge), listener.note),
             own=own,
             settings=settings,
-            renderer=_renderer(site, chosen),
-            place=RepositoryAddress(
-                site.repository,
-                (urlsplit(site.server_url).hostname or "github.com",),
-                site.server_url,
-                tuple(settings.recall_phrases),
+            renderer=Renderer.of_repository(
+                settings, chosen.templates, site.server_url, site.repository, site.instance
             ),
+            place=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
@@ -195,13 +189,6 @@ def build_run_context(
         listener.note_api_usage(
             ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1)
         )
-
-
-def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:
-    choice, commands = chosen.settings.comment.redirect_links, chosen.settings.commands.enabled
-    redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
-    links = CommentLinks(site.server_url, site.repository, redirect)
-    return Renderer(overrides=chosen.templates, links=links, instance=site.instance, commands=commands)
 
 
 def _open_branch(site: RepositorySite, head: str | None, source: str) -> AbstractContextManager[Head]:

@@ -124,13 +124,18 @@ class IssueAnswer(NamedTuple):
 
     @property
     def related(self) -> list[RelatedThread]:
-        known, told = self.context, ("mentioned in the text",)
-        mentions = (one for one in (*known.mentioned, *known.also_mentioned) if not one.missing)
-        return [
-            *(RelatedThread("mentioned", one, 1.0, told) for one in mentions),
-            *(RelatedThread("seen before", one, one.similarity, one.why) for one in known.seen_before),
-            *(RelatedThread("open now", one, one.similarity, one.why) for one in known.open_now),
-        ]
+        return related_threads(self.context)
+
+
+def related_threads(known: Context) -> list[RelatedThread]:
+    """The threads that an answer names, those that the text mentions first."""
+    told = ("mentioned in the text",)
+    mentions = (one for one in (*known.mentioned, *known.also_mentioned) if not one.missing)
+    return [
+        *(RelatedThread("mentioned", one, 1.0, told) for one in mentions),
+        *(RelatedThread("seen before", one, one.similarity, one.why) for one in known.seen_before),
+        *(RelatedThread("open now", one, one.similarity, one.why) for one in known.open_now),
+    ]
 
 
 def issue_context(

@@ -121,6 +121,14 @@ class IssueRequest(NamedTuple):
     me: tuple[str, ...] = ()
 
 
+class DraftRequest(NamedTuple):
+    """Tell what the bot would say about an issue with this title and body, if somebody opened it ``now``."""
+
+    title: str
+    body: str
+    now: datetime
+
+
 class HistoryRequest(NamedTuple):
     """Tell what was said in some threads in the last days before ``now``, in at most ``chars`` characters."""
 

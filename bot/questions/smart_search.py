@@ -106,10 +106,9 @@ def smart(request: SmartSearch, cards: Cards) -> SmartSearchAnswer:
         _by_checkout(signs, pool)
     _name(pool, signs, checkout.branch)
     _fold(pool)
-    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
     text = f"{request.words} ; {signs.text}"
     ranked = [
-        RankedThread(one.card, _score(one, now if has_signs else None), _why(one, text, now, has_signs=has_signs))
+        RankedThread(one.card, _score(one, now), _why(one, text, now))
         for one in pool.found.values()
         if one.has_evidence
     ]
@@ -254,10 +253,7 @@ def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
     return pool.at(card) if len(walked) > 1 and card.duplicate_of not in walked else None
 
 
-def _score(one: _Candidate, now: datetime | None) -> float:
-    """The rank's number; without signals (``now`` is None) that of the plain search."""
-    if now is None:
-        return one.base
+def _score(one: _Candidate, now: datetime) -> float:
     score = one.base * recency(one.card.updated_at, now) + PER_FILE * len(one.files)
     return score * NAMED if one.is_named else score
 
@@ -266,13 +262,13 @@ def _best_first(one: RankedThread) -> tuple[float, float, bool, CardId]:
     return -one.score, -one.card.updated_at.timestamp(), isinstance(one.card.id, str), one.card.id
 
 
-def _why(one: _Candidate, text: str, now: datetime, *, has_signs: bool) -> tuple[str, ...]:
+def _why(one: _Candidate, text: str, now: datetime) -> tuple[str, ...]:
     told = [*one.named[:2]]
     if one.files:
         told.append(touches(one.files))
     if words := written(text, one.terms):
         told.append(f"both speak of {', '.join(words)}")
-    if has_signs and recency(one.card.updated_at, now) > 1:
+    if recency(one.card.updated_at, now) > 1:
         told.append(_changed(now - one.card.updated_at))
     return tuple(told[:_MAX_REASONS])
 

@@ -328,7 +328,7 @@ def _spoken(one: SessionPassage) -> str:
 
 class Item(NamedTuple):
     """A thread in a list. ``words`` were searched for and are marked in its title; ``said`` is the decision that is
-    shown, if it is about one."""
+    shown, if it is about one; ``passage`` the message that matched: who, when and what, in one line."""
 
     card: Card
     url: str
@@ -336,6 +336,7 @@ class Item(NamedTuple):
     why: tuple[str, ...] = ()
     words: str = ""
     said: str = ""
+    passage: str = ""
 
 
 class ItemSection(NamedTuple):

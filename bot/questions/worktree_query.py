@@ -80,8 +80,8 @@ class WorktreeQuery:
 def worktree_query(checkout: Worktree) -> WorktreeQuery:
     """The query of a checkout; empty for an empty one.
 
-    The newest commits of a main branch are finished work: they count little, and the threads and files that they name
-    are left out.
+    Commits that were pushed to a main branch are finished work: they count little, and the threads and files that they
+    name are left out.
     """
     branch = checkout.branch[:_MAX_BRANCH]
     tickets = ticket_numbers(branch)

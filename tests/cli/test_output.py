@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from bot.cli.commands import search
+from bot.cli.commands import check, search
 from bot.cli.commands import show as showing
 from bot.cli.main import parser
 from bot.cli.output import show
@@ -39,6 +39,7 @@ RUN = {
     "what": search.run_what,
     "related": search.run_related,
     "show": showing.run_show,
+    "check": check.run_check,
 }
 ASKED = {
     "search": ("search", ("search", "login", "loop", "cookie", "--limit", "2")),
@@ -54,6 +55,8 @@ ASKED = {
     "related_nothing": ("related", ("related", "nowhere.py")),
     "show": ("show", ("show", "48", "--chars", "1000")),
     "show_full": ("show", ("show", "13", "--full")),
+    "check": ("check", ("check", "logs/draft.md")),
+    "check_nothing": ("check", ("check", "logs/zebra.md")),
 }
 """A golden file → the schema that promises its shape, and what was asked in a checkout where somebody works."""
 
@@ -67,6 +70,10 @@ def store(sample_store: Path) -> Path:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = working_on_cookies(tmp_path_factory.mktemp("shapes") / "linkbarn")
     write(folder / "logs/a.jsonl", *ISSUE_AGENT)
+    (folder / "logs/draft.md").write_text(
+        "# Signed out again under /bm\n\nSee #13. The log says `SESSION_PATH_MISMATCH`.\n"
+    )
+    (folder / "logs/zebra.md").write_text("Quantum zebra\n")
     return folder
 
 
@@ -117,7 +124,7 @@ def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
 ) -> None:
     kind, words = ASKED[name]
     monkeypatch.chdir(checkout)
-    assert show(RUN[words[0]](asked(words, store))) == 0
+    assert show(RUN[words[0]](asked(words, store))) == (3 if name == "check" else 0)
     printed = capsys.readouterr().out.replace(str(checkout), "CHECKOUT")
     validator(kind, is_closed=True).validate(json.loads(printed))
     path = GOLDEN / f"{name}.json"

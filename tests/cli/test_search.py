@@ -12,14 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
+from bot.cli.terminal import print_sections
+from bot.domain.card import Ruling
 from bot.domain.changes import Changes
+from bot.domain.kinds import Kind
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.questions.views import Item, ItemSection
 from bot.sources.archive_file import read_archive
 from tests.cli.asked import ROOT, SAMPLE, bare, git, obeyed, on_a_terminal, working_on_cookies
 from tests.cli.console import Run
 from tests.memory.remotes import bare_repository, commit
+from tests.questions.shelf import card
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 HEAVY = {
@@ -383,7 +389,7 @@ def test_a_commit_counts_where_it_is_the_branchs_own(
     assert ids(call("ss", "--store", store, "--json").data["hits"]) == found
 
 
-def test_age_counts_in_a_checkout_and_not_outside_of_git(
+def test_age_counts_in_a_checkout_and_outside_of_git(
     tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
@@ -393,11 +399,22 @@ def test_age_counts_in_a_checkout_and_not_outside_of_git(
     store = tmp_path / "two"
     assert call("import", tmp_path / "two.jsonl", "--store", store).code == 0
     outside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
-    assert outside[1] == outside[2]
+    assert outside[1] == pytest.approx(1.5 * outside[2])
     working_on_cookies(tmp_path / "linkbarn")
     monkeypatch.chdir(tmp_path / "linkbarn")
     inside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
     assert inside[1] == pytest.approx(1.5 * inside[2])
+
+
+@pytest.mark.slow
+def test_on_the_main_branch_a_commit_that_is_not_pushed_counts(hosted: Path, call: Run) -> None:
+    assert call("what", "--json").data["related"] == []
+    (hosted / "linkbarn").mkdir()
+    (hosted / "linkbarn/cookie.py").touch()
+    git(hosted, "add", "--all")
+    git(hosted, "commit", "--quiet", "-m", "Expire cookies (#48)")
+    for found in (call("what", "--json").data["related"], call("ss", "--json").data["hits"]):
+        assert (found[0]["id"], found[0]["why"][0]) == (48, "a commit names #48")
 
 
 # -- show ----------------------------------------------------------------------------------------------------------
@@ -530,9 +547,79 @@ def test_a_person_sees_the_words_the_ending_and_one_sentence(store: Path, tmp_pa
     seen = on_a_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
     assert re.search(r"\x1b\[[0-9;]*mLogin\x1b\[0m \x1b\[[0-9;]*mloop\x1b\[0m after", seen)
     lines = [line.rstrip() for line in bare(seen).strip().split("\n")]
-    assert lines[0] == "#48  Login loop after the upgrade to 2.2"
-    assert lines[1].split(" · ")[0].strip() == "closed, fixed by #50 in v2.3.0"
-    assert lines[2].strip().startswith("We chose to expire the old cookie")
+    assert re.fullmatch(r"#48  Login loop after the upgrade to 2\.2 +\d+\.\d\d", lines[0])
+    assert lines[1].split(" · ")[::2] == ["    closed, fixed by #50 in v2.3.0", "/app/linkbarn/auth/cookie.py"]
+    assert lines[2].startswith("    We chose to expire the old cookie")
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("question", [("search", "cookie"), ("ss", "cookie"), ("related", "cookie.py"), ("what",)])
+def test_a_hit_takes_three_lines_at_most_and_they_fit(
+    store: Path, checkout: Path, question: tuple[str, ...], columns: int
+) -> None:
+    lines = bare(on_a_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
+    heads = [at for at, line in enumerate(lines) if line.startswith("#")]
+    ends = [next(at for at in range(head + 1, len(lines)) if not lines[at].startswith("    ")) for head in heads]
+    assert {end - head for head, end in zip(heads, ends, strict=True)} <= {2, 3}
+    assert max(map(len, lines)) <= min(columns, 110)
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_a_score_stands_at_the_right_edge_and_a_long_title_gives_way(store: Path, tmp_path: Path) -> None:
+    seen = on_a_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
+    head = bare(seen).split("\n")[0]
+    assert re.fullmatch(r"#48  Login loop after the .*…  \d\d\.\d\d", head)
+    assert len(head) == 40
+
+
+def listed(item: Item, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines of an item on a terminal of this width."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_sections([ItemSection("", "", [item])])
+    return capsys.readouterr().out.rstrip("\n").split("\n")
+
+
+def test_the_passage_that_matched_is_shown_instead_of_the_decision(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = card(
+        7,
+        "Login loop",
+        kind=Kind.ISSUE,
+        decisions=(Ruling("We chose A.", "octocat", "OWNER", None),),
+        files=("a/b.py", "b.py"),
+    )
+    item = Item(one, "", 1.5, words="cookie", passage="hubot (MEMBER), 2026-05-03: the cookie is\nread twice")
+    assert listed(item, 80, monkeypatch, capsys)[1:] == [
+        "    closed · 1970-01-01 · a/b.py · monalisa",
+        "    hubot (MEMBER), 2026-05-03: the cookie is read twice",
+    ]
+    assert listed(item._replace(passage=""), 80, monkeypatch, capsys)[2] == "    We chose A."
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 120])
+def test_wide_characters_fit_too(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = Item(
+        card(7, "登录循环" * 30, kind=Kind.ISSUE, files=("说明/登录.md",)),
+        "",
+        12.5,
+        why=("双" * 80,),
+        passage="说" * 200,
+    )
+    lines = listed(item, columns, monkeypatch, capsys)
+    assert len(lines) == 3
+    assert all(cell_len(line) <= columns for line in lines)
+    assert lines[0].endswith("…  12.50")
+
+
+def test_the_page_shows_what_a_terminal_shows(store: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs/asking.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    seen = on_a_terminal(tmp_path, "search", "login", "cookie", "--limit", "2", "--store", store, columns=90)
+    assert bare(seen).strip() == shown.strip()
 
 
 @pytest.mark.parametrize("columns", [30, 90, 400])

@@ -88,6 +88,34 @@ def test_the_main_branch_of_the_remote_is_none_either(checkout: Path) -> None:
     assert (read_worktree(clone).branch, read_worktree(clone).messages) == ("feature", ("One",))
 
 
+@pytest.fixture
+def trunk(checkout: Path) -> Path:
+    """A clone on its main branch, all of which was pushed."""
+    git(checkout.parent, "clone", "--quiet", str(checkout), "clone")
+    return checkout.parent / "clone"
+
+
+def test_on_a_main_branch_the_commits_that_are_not_pushed_are_ones_own(trunk: Path) -> None:
+    assert (read_worktree(trunk).messages, read_worktree(trunk).is_own) == (("Begin",), False)
+    commit(trunk, "Expire sessions\n\nSee #42", "store/expiry.py")
+    found = read_worktree(trunk)
+    assert (found.branch, found.messages, found.recent) == ("", ("Expire sessions\n\nSee #42",), ("store/expiry.py",))
+    assert found.is_own
+    git(trunk, "push", "--quiet", "origin", "HEAD:refs/heads/elsewhere")
+    assert not read_worktree(trunk).is_own
+
+
+def test_a_detached_head_has_no_commits_of_its_own(trunk: Path) -> None:
+    git(trunk, "switch", "--quiet", "--detach")
+    commit(trunk, "Try")
+    assert not read_worktree(trunk).is_own
+
+
+def test_without_a_remote_nothing_tells_what_was_pushed(checkout: Path) -> None:
+    commit(checkout, "Second")
+    assert not read_worktree(checkout).is_own
+
+
 def test_five_commits_are_told_the_newest_first_and_no_merges(checkout: Path) -> None:
     git(checkout, "switch", "--quiet", "--create", "feature")
     for number in range(7):

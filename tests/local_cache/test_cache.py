@@ -250,6 +250,19 @@ def test_what_changed_since_a_moment_is_told_newest_first(memory: Memory, glance
     )
 
 
+def test_the_messages_of_all_threads_are_counted(memory: Memory, glance: LocalCache) -> None:
+    threads = [one for one in memory.records(range(1, 74)).values() if isinstance(one, Thread)]
+    assert glance.turn_count == sum(1 + len(thread.comments) for thread in threads) == 250
+
+
+@pytest.mark.parametrize("count", ["NaN", '"x"', "1e999", "-5", "null", "[1]", "{", str(2**70)])
+def test_no_digest_breaks_the_count_of_messages(tmp_path: Path, count: str) -> None:
+    database = made(tmp_path / "glance.db")
+    rows = [(str(key), "", f'{{"turn_count": {told}}}', "", "") for key, told in enumerate((count, "3"))]
+    database.executemany("INSERT INTO threads VALUES (?, ?, ?, ?, ?)", rows)
+    assert 4 <= LocalCache(database).turn_count <= 1_000_003
+
+
 def test_names_of_digits_and_numbers_are_two_threads(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store", issue(7, 0, "zebra"), issue("7", 0, "zebra"), issue("docs/ä #1", 0, "zebra"))
     glance = glance_of(memory, tmp_path / "glance.db")

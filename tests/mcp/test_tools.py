@@ -216,6 +216,8 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "conversation_unknown": ("get_conversation", {"id": "nowhere"}),
     "issue_context": ("issue_context", {"number": 49}),
     "issue_context_unknown": ("issue_context", {"number": 4711}),
+    "draft": ("check_draft", {"title": "Signed out under /bm", "body": "The log says `SESSION_PATH_MISMATCH`."}),
+    "draft_nothing": ("check_draft", {"title": "Quantum zebra"}),
 }
 
 
@@ -232,7 +234,7 @@ def test_the_list_of_tools_is_the_one_that_was_agreed(agent: Agent) -> None:
     listed = agent.portal.call(agent.client.list_tools)
     tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
     assert [tool["name"] for tool in tools] == [
-        *("memory_smart_search", "memory_what", "search_memories", "get_conversation", "issue_context")
+        *("memory_smart_search", "memory_what", "search_memories", "get_conversation", "issue_context", "check_draft")
     ]
     for tool in tools:
         assert tool["annotations"] == {
@@ -756,6 +758,7 @@ def test_a_long_conversation_keeps_its_beginning_what_was_decided_and_its_end() 
 def test_whatever_is_given_is_read_within_bounds_or_refused_in_a_line(value: Any, place: tuple[str, str]) -> None:
     tool, name = place
     required = {"search_memories": {"query": "x"}, "get_conversation": {"id": 1}, "issue_context": {"number": 1}}
+    required["check_draft"] = {"title": "x"}
     try:
         found = checked_arguments(OFFERED[tool], required.get(tool, {}) | {name: value}).get(name)
     except UserError as error:

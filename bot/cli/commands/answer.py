@@ -19,8 +19,9 @@ from bot.domain.thread_json import clean, stamp
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
+from bot.questions.comment import comment_on
 from bot.questions.requests import MAX_NAME, issue_named, keys_of
-from bot.recall.answer import decide, recall
+from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
 WIDEST = 200
@@ -34,12 +35,8 @@ def run_answer(given: argparse.Namespace) -> object:
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None
     asked = thread.as_of(thread.created_at) if before else thread
-    answer = decide(recall(asked, memory, settings, RepositoryAddress(repo), before))
-    markdown = ""
-    if isinstance(answer, Speak):
-        renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
-        context = answer.context
-        markdown = renderer.render(context, thread_id=thread.id, now=asked.revised_at, searched=context.searched).text
+    context = recall(asked, memory, settings, RepositoryAddress(repo), before)
+    answer, markdown, _ = comment_on(asked, context, Renderer(links=CommentLinks(repo=repo or ""), commands=False))
     ms = (time.perf_counter() - started) * 1000
     memory.close()
     for note in memory.notes if given.semantic else ():

@@ -243,7 +243,7 @@ def _replayed(
         if not memory.state.manifest.threads:
             raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
         repo, server = memory.state.repo or site.repository, site.server_url
-        place = RepositoryAddress(repo, (urlsplit(server).hostname or "github.com",), server)
+        place = RepositoryAddress.at(server, repo)
         renderer = Renderer(links=CommentLinks(server, repo, redirect=False), commands=settings.commands.enabled)
         found = learner(memory, settings, renderer, place, EVENT_SECONDS)
         ranking = memory.ranking

@@ -1,0 +1,85 @@
+"""Checks a draft of an issue: what the bot would say about it, by the memory and the settings on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from bot.comment.catalogue import count
+from bot.comment.links import GITHUB
+from bot.comment.render import Renderer
+from bot.domain.answer import Answer, Context, Speak
+from bot.domain.thread import RepositoryAddress
+from bot.errors import PrecedentError
+from bot.local_cache.local_memory import LocalMemory, settings_of, templates_of
+from bot.local_cache.sync import memory_of
+from bot.memory.model_store import Embedder
+from bot.questions.comment import comment_on, draft_thread
+from bot.questions.issue import related_threads
+from bot.questions.requests import DraftRequest
+from bot.questions.views import RELATED, RELATED_PAGE, Row, row_of
+from bot.recall.answer import recall
+from bot.settings.schema import Settings
+
+
+class DraftAnswer(NamedTuple):
+    """What the bot would say about a draft; ``threads`` and ``messages`` count what it was compared with.
+
+    ``comment`` is the Markdown that the Action would post, without its hidden lines; "" where it would stay silent.
+    """
+
+    answer: Answer
+    comment: str
+    threads: int
+    messages: int
+
+    @property
+    def context(self) -> Context:
+        return self.answer.context if isinstance(self.answer, Speak) else Context()
+
+    @property
+    def nothing(self) -> str:
+        """The sentence for silence."""
+        searched = f"{count(self.threads, 'thread')}, {count(self.messages, 'message')} searched"
+        return f"Nothing like it is remembered ({searched})."
+
+    @property
+    def rows(self) -> Row:
+        """The threads and pages that the comment names, and the comment."""
+        return {
+            "comment": self.comment,
+            "related": [row_of(RELATED, each) for each in related_threads(self.context)],
+            "pages": [row_of(RELATED_PAGE, each) for each in self.context.pages],
+            "messages": self.messages,
+        }
+
+
+def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
+    """Tell what the bot would say about the draft as a new issue. Nothing is fetched or written."""
+    settings = settings_of(place)
+    server = place.home.removesuffix(f"/{place.repo}") or GITHUB
+    address = RepositoryAddress.at(server, place.repo or None, settings.recall_phrases)
+    renderer = Renderer.of_repository(settings, templates_of(place), server, place.repo)
+    thread = draft_thread(request)
+    with memory_of(place, _embedder(settings, place)) as memory:
+        known = recall(thread, memory, settings, address)
+        known = replace(known, searched=known.searched + 1)  # the Action counts the new issue too
+        said = comment_on(thread, known, renderer)
+        for note in (said.problem, *memory.notes):
+            if note not in place.note:
+                place.warn(note)
+    _, _, shown = said.text.partition("\n")  # the first line is the hidden marker
+    return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.turn_count)
+
+
+def _embedder(settings: Settings, place: LocalMemory) -> Embedder | None:
+    """The text model named in the settings, None if there is none here."""
+    if not settings.semantic.model or place.top is None:
+        return None
+    from bot.ranking.embedder import model_folder, open_embedder
+
+    try:
+        return open_embedder(model_folder(settings.semantic.model, place.top))
+    except PrecedentError as error:
+        place.warn(f"Similar threads are looked for without embeddings: {error}")
+        return None

@@ -1,0 +1,47 @@
+"""What the bot says about a thread: behind its comments, `precedent answer`, and the check of a draft."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from bot.comment.render import Renderer
+from bot.domain.answer import Answer, Context, Silent
+from bot.domain.thread import Thread
+from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
+from bot.questions.requests import DraftRequest
+from bot.recall.answer import decide
+
+_HEADING = re.compile(r"\A#{1,6}(?:[ \t]+|\Z)")
+
+
+class ProposedComment(NamedTuple):
+    """The answer about a thread, and its comment: Markdown that begins with the marker, "" for silence.
+
+    ``problem`` is the one with the repository's templates, in a line.
+    """
+
+    answer: Answer
+    text: str = ""
+    problem: str = ""
+
+
+def comment_on(thread: Thread, context: Context, renderer: Renderer) -> ProposedComment:
+    """Decide whether the context is worth a comment on the thread, and write it."""
+    answer = decide(context)
+    if isinstance(answer, Silent):
+        return ProposedComment(answer)
+    rendered = renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
+    return ProposedComment(answer, rendered.text, rendered.problem or "")
+
+
+def split_draft(text: str) -> tuple[str, str]:
+    """Title and body of a draft: its first line, with or without the mark of a heading, and the rest."""
+    title, _, body = text.lstrip("\ufeff \t\r\n").partition("\n")
+    return _HEADING.sub("", title.strip(), count=1), body.lstrip("\r\n")
+
+
+def draft_thread(request: DraftRequest) -> Thread:
+    """The draft as an issue that was just opened. It has no number and no author yet."""
+    title, body = clean(request.title)[:MAX_TITLE], clean(request.body)[:MAX_TEXT]
+    return Thread("draft", title, body, "", request.now)

@@ -1,0 +1,168 @@
+"""The check of a draft: what the bot would say, how it is shown, and drafts that mean harm."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from bot.cli.main import main
+from bot.local_cache.local_memory import MemoryOptions
+from bot.mcp.server import answer
+from bot.mcp.tools import ToolContext
+from bot.questions.comment import split_draft
+from tests.cli.asked import SAMPLE, obeyed
+from tests.cli.console import Ended, Run
+
+DRAFT = "# Signed out again under /bm\n\nThe log says `SESSION_PATH_MISMATCH`.\n"
+NOTHING = "Nothing like it is remembered (73 threads, 250 messages searched).\n"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("check") / "store"
+    options = ["--repo", "octo-org/linkbarn", "--no-learn", "--json"]
+    assert main(["import", str(SAMPLE), "--store", str(folder), *options]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def given(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the text on stdin."""
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "body"),
+    [
+        ("# A title\n\nBody\n", "A title", "Body\n"),
+        ("A title\nBody", "A title", "Body"),
+        ("\ufeff\r\n\n###  A title \r\n\r\nBody", "A title", "Body"),
+        ("#48 again", "#48 again", ""),
+        ("C# leaks\n\n    code", "C# leaks", "    code"),
+        ("", "", ""),
+    ],
+)
+def test_the_first_line_of_a_draft_is_its_title(text: str, title: str, body: str) -> None:
+    assert split_draft(text) == (title, body)
+
+
+def test_a_draft_is_answered_as_an_issue_would_be(store: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    given(DRAFT, monkeypatch)
+    short = call("check", "--store", store)
+    assert (short.code, short.err) == (3, "")
+    assert short.out.startswith("**Seen before**\n\n- [Login loop after the upgrade to 2.2](https://")
+    assert "*Why:* same error `SESSION_PATH_MISMATCH`" in short.out
+    assert [part for part in ("<details", "How it went", "<sub>") if part in short.out] == []
+    Path("draft.md").write_text(DRAFT)
+    whole = call("check", "draft.md", "--store", store, "--comment")
+    assert "<details><summary>How it went</summary>" in whole.out
+    assert "<!--" not in whole.out
+    told = call("check", "draft.md", "--store", store, "--json")
+    assert (told.code, told.data["comment"], told.data["similar"]) == (3, whole.out, True)
+    agents = answer(
+        ToolContext(MemoryOptions(Path.cwd(), store=store)),
+        "check_draft",
+        dict(zip(("title", "body"), split_draft(DRAFT), strict=True)),
+    )
+    assert agents.data["comment"] == whole.out
+    assert agents.data["related"] == told.data["related"]
+
+
+def test_that_nothing_is_remembered_is_said_with_what_was_searched(
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given("Quantum zebra\n\nEntangled.", monkeypatch)
+    assert call("check", "--store", store) == Ended(0, NOTHING, "")
+    given("Quantum zebra", monkeypatch)
+    assert call("check", "--store", store, "--comment") == Ended(0, "", NOTHING)
+    told = answer(ToolContext(MemoryOptions(Path.cwd(), store=store)), "check_draft", {"title": "Quantum zebra"})
+    assert (told.text, told.data["nothing_relevant"], told.data["comment"]) == (NOTHING, True, "")
+
+
+def test_a_title_may_be_given_apart(store: Path, call: Run) -> None:
+    Path("body.md").write_text("The log says `SESSION_PATH_MISMATCH`.")
+    apart = call("check", "body.md", "--title", "Signed out again under /bm", "--store", store, "--comment")
+    Path("draft.md").write_text(DRAFT)
+    assert apart.out == call("check", "draft.md", "--store", store, "--comment").out
+
+
+def test_a_thread_that_the_draft_names_is_told_too(store: Path, call: Run) -> None:
+    Path("draft.md").write_text("Quantum zebra\n\nAs in #13.")
+    told = call("check", "draft.md", "--store", store, "--json")
+    assert (told.code, [(one["id"], one["how"]) for one in told.data["related"]]) == (3, [(12, "mentioned")])
+
+
+@pytest.mark.parametrize("text", ["", " \n\n ", "#  \nbody"])
+def test_an_empty_draft_is_refused_in_a_line(
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    given(text, monkeypatch)
+    ended = call("check", "--store", store)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "precedent check: the draft is empty: its first line is the title\n"
+
+
+@pytest.mark.parametrize("name", ["nowhere.md", "."])
+def test_a_draft_that_cannot_be_read_is_named(store: Path, call: Run, name: str) -> None:
+    ended = call("check", name, "--store", store)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("precedent check: the draft cannot be read: ")
+
+
+def test_without_a_memory_nothing_is_claimed(call: Run) -> None:
+    Path("draft.md").write_text(DRAFT)
+    ended = call("check", "draft.md", "--offline")
+    assert (ended.code, ended.out) == (2, "")
+    assert "this is no git checkout" in ended.err
+
+
+# -- drafts that mean harm -------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "/precedent off\n/precedent forget #48\n/precedent search login",
+    "@octocat @hubot SESSION_PATH_MISMATCH <!-- precedent:v1 id=action --> Fixes #48 #49",
+    "SESSION_PATH_MISMATCH \x1b]8;;https://evil.example\x07x\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f",
+    "```\n" * 5_000 + "SESSION_PATH_MISMATCH",
+    "</details>\n\n<script>SESSION_PATH_MISMATCH</script> {{ marker }} {% include 'base.md.j2' %}",
+    "\udcff\udc80 SESSION_PATH_MISMATCH",
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
+def test_nothing_in_a_draft_is_obeyed_or_written(
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for more in ((), ("--comment",), ("--json",)):
+        given(f"{DRAFT}\n{body}", monkeypatch)
+        ended = call("check", "--store", store, *more)
+        assert ended.code == 3
+        assert obeyed(ended.out.replace("\n", "")) == []
+        assert "@octocat @hubot" not in ended.out
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", ["word%d ", "`a%d` ", "@a%d #%d ", "> ", "[x](y%d) ", "Error%d: x\n", "<details>"])
+def test_a_huge_draft_takes_no_longer_than_one_of_the_size_that_github_takes(
+    store: Path, call: Run, piece: str
+) -> None:
+    took = []
+    for size in (1 << 14, 1 << 16, 1 << 22):
+        count = size // len(piece)
+        text = "".join(piece.replace("%d", str(number)) for number in range(count))
+        Path("draft.md").write_text(f"Login loop\n\n{text}")
+        began = process_time()
+        assert call("check", "draft.md", "--store", store).code in (0, 3)
+        took.append(process_time() - began)
+    assert took[1] < 8 * took[0] + 1
+    assert took[2] < 2 * took[1] + 1
