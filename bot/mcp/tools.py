@@ -29,7 +29,6 @@ from bot.questions.requests import (
     WorkRequest,
     issue_named,
 )
-from bot.questions.search import AGO, moment_of
 from bot.questions.views import (
     COUNT,
     FLAG,
@@ -50,6 +49,7 @@ from bot.questions.views import (
     says,
     schema_of,
 )
+from bot.reading.search_query import AGO, moment_of
 
 INSTRUCTIONS = (
     "The memory of this repository: its issues, pull requests, pages and agent sessions, how they ended and what was "

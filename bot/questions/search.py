@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.domain.card import LEAST_PART, CardHit, SessionPassage
@@ -14,9 +13,7 @@ if TYPE_CHECKING:
     from bot.questions.related import Hop
     from bot.questions.requests import Cards, WordSearch
 
-AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
 _NAMED = re.compile(r"(?<!\S)#([0-9]{1,15})(?!\S)", re.ASCII)
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 class ThreadHits(NamedTuple):
@@ -48,15 +45,3 @@ def search_memory(asked: WordSearch, cards: Cards) -> ThreadHits:
     from bot.questions.related import expand
 
     return ThreadHits(hits, expand([one.card.id for one in hits], cards))
-
-
-def moment_of(text: str, now: datetime) -> datetime:
-    """Read a day (``2026-05-03``), or an age in days, weeks, months of 30 days or years of 365 days (``7d``).
-
-    Raises ValueError or OverflowError for anything else.
-    """
-    ago = AGO.fullmatch(text)
-    if ago:
-        return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
