@@ -64,6 +64,7 @@ class IndexEntry:
     duplicate_at: datetime | None = None
     flips: tuple[datetime, ...] = ()
     unvouched_until: datetime | None = None
+    role: str = ""
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
         """Whether only an unknown author stood behind it at ``moment`` (None: now)."""

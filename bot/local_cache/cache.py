@@ -13,7 +13,19 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, card_of, is_change, key_of, name_of, number_of, proven
+from bot.domain.card import (
+    Card,
+    CardHit,
+    CardId,
+    CardLink,
+    MessageHit,
+    card_of,
+    is_change,
+    key_of,
+    name_of,
+    number_of,
+    proven,
+)
 from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
@@ -61,6 +73,20 @@ class LocalCache:
             wanted -= len(kept)
         return found
 
+    @property
+    def messages(self) -> int:
+        return 0
+
+    def search_messages(
+        self,
+        weights: Mapping[str, float],  # noqa: ARG002
+        *,
+        limit: int,  # noqa: ARG002
+        keep: Callable[[MessageHit], bool] | None = None,  # noqa: ARG002
+        floor: float = 0.0,  # noqa: ARG002
+    ) -> list[MessageHit]:
+        return []
+
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         found = self._cards(dict.fromkeys(map(name_of, ids)))
         return {card.id: card for card in found.values()}
@@ -94,6 +120,13 @@ class LocalCache:
     def decided(self, limit: int) -> list[Card]:
         asked = "SELECT digest FROM threads WHERE decided != '' ORDER BY decided DESC, id LIMIT ?"
         return self._read(line for (line,) in self._database.execute(asked, (limit,)))
+
+    def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
+        rows = self._database.execute("SELECT digest FROM threads ORDER BY updated DESC, id")
+        found: list[Card] = []
+        while len(found) < limit and (lines := rows.fetchmany(_PART)):
+            found += filter(keep, self._read(line for (line,) in lines))
+        return found[:limit]
 
     def updated_since(self, moment: datetime) -> list[Card]:
         """Return the threads that changed at or after ``moment``, newest first."""

@@ -37,6 +37,7 @@ from bot.questions.views import (
     PASSAGE,
     RELATED,
     RELATED_PAGE,
+    SAID,
     SCORE,
     TEXT,
     TEXTS,
@@ -49,7 +50,7 @@ from bot.questions.views import (
     says,
     schema_of,
 )
-from bot.reading.search_query import AGO, moment_of
+from bot.reading.search_query import AGO, moment_of, search_query
 
 INSTRUCTIONS = (
     "The memory of this repository: its issues, pull requests, pages and agent sessions, how they ended and what was "
@@ -193,7 +194,9 @@ def memory_smart_search(
     use search_memories."""
     from bot.git.checkout import read_worktree
 
-    return SmartSearch(query.strip(), read_worktree(tools.where.folder), now(), limit)
+    words, moment = query.strip(), now()
+    worktree = read_worktree(tools.where.folder)
+    return SmartSearch(words, worktree, moment, limit, query=search_query(words, moment))
 
 
 def memory_what(tools: ToolContext) -> WorkRequest:
@@ -232,7 +235,7 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     with get_conversation."""
     labels = frozenset(filter(None, [label.strip()]))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
-    return WordSearch(query, choice, limit, expand)
+    return WordSearch(query, choice, limit, expand, query=search_query(query, now()))
 
 
 def get_conversation(
@@ -264,7 +267,14 @@ _SIGNALS = {
     "unused": says("those that could not be had, and why", TEXTS),
 }
 _THREAD = {"anyOf": [schema_of(THREAD), {"type": "object", "maxProperties": 0}]}
-_HITS = list_of(schema_of(THREAD, score=SCORE, why=says("why it was found", TEXTS)))
+_HITS = list_of(
+    schema_of(
+        THREAD,
+        score=SCORE,
+        why=says("why it was found", TEXTS),
+        passages=says("what was said about the words, by whom and when", list_of(schema_of(SAID))),
+    )
+)
 _LINKED = list_of(
     schema_of(
         THREAD,
@@ -283,6 +293,9 @@ TITLES = {
 }
 
 
+_SEARCHED = says("how many of their messages were looked through", COUNT)
+
+
 def _schema(**fields: Schema) -> Schema:
     """The schema of an answer: the fields that all answers have, then its own."""
     return record(
@@ -295,13 +308,14 @@ def _schema(**fields: Schema) -> Schema:
 
 
 ANSWERS = {
-    "memory_smart_search": _schema(hits=_HITS, **_SIGNALS),
+    "memory_smart_search": _schema(searched_messages=_SEARCHED, hits=_HITS, **_SIGNALS),
     "memory_what": _schema(
         **{name: says(section.description, list_of({"$ref": "#/$defs/thread"})) for name, section in WORK.items()},
         **_SIGNALS,
     )
     | {"$defs": {"thread": schema_of(THREAD, why=says("why it is shown", TEXTS))}},
     "search_memories": _schema(
+        searched_messages=_SEARCHED,
         hits=_HITS,
         linked=_LINKED,
         passages=says("for kind session: what was said in transcripts on this machine", list_of(schema_of(PASSAGE))),

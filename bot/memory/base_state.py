@@ -11,7 +11,8 @@ from bot.errors import StoreError, UnreadableFile
 from bot.files import is_fit
 from bot.memory.manifest import INDEX, MANIFEST_PATH, PARTS, Manifest, decode_manifest
 from bot.memory.model_store import MODEL_FOLDER
-from bot.memory.records import RECORD_FOLDER, CorruptRecord, decode_record, in_order, record_path
+from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.records import CorruptRecord, decode_record, in_order
 from bot.memory.shards import ANSWERS, COMMENTS, DIGESTS, FIXES, REQUESTS, SCHEMAS, StoredShard
 from bot.memory.store import Snapshot
 

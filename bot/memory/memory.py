@@ -118,6 +118,9 @@ class Memory:
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
 
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:  # noqa: ARG002
+        return []
+
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)
         return self.index.ask(lambda index: index.rarity(wanted, before=before), {})

@@ -33,7 +33,8 @@ from bot.memory.manifest import (
     within_bounds,
 )
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
-from bot.memory.records import RECORD_FOLDER, encode_record, in_order, record_path, same_content, sort_key, wins
+from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.records import encode_record, in_order, same_content, sort_key, wins
 from bot.memory.shards import (
     ANSWERS,
     COMMENTS,

@@ -253,7 +253,7 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
-    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only)
+    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only, request.at)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:

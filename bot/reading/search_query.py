@@ -67,6 +67,16 @@ class SearchQuery(NamedTuple):
     numbers: tuple[int, ...] = ()
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it asks for more than words."""
+        return self._replace(words="", numbers=()) != SearchQuery()
+
+    @property
+    def is_of_threads(self) -> bool:
+        """Whether it asks for a state, a kind or a label."""
+        return bool(self.states or self.kinds or self.labels)
+
+    @property
     def is_of_messages(self) -> bool:
         """Whether it asks who wrote a message, or when."""
         return bool(self.authors or self.roles or self.after or self.before)
@@ -88,12 +98,10 @@ class SearchQuery(NamedTuple):
             and (self.before is None or (at is not None and at < self.before))
         )
 
-    def stands_in(self, text: str) -> bool:
-        """Whether a text holds all phrases."""
-        if not self.phrases:
-            return True
-        folded = fold(text)
-        return all(phrase in folded for phrase in self.phrases)
+    def held(self, text: str) -> frozenset[str]:
+        """The phrases that stand in a text."""
+        folded = fold(text) if self.phrases else ""
+        return frozenset(phrase for phrase in self.phrases if phrase in folded)
 
 
 def fold(text: str) -> str:

@@ -35,6 +35,8 @@ HEAVY = {
 }
 """What a search from a shell has no time for."""
 
+NOTHING = "Nothing relevant."
+LOOKED = "Nothing relevant. 73 threads searched, without their comments."
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
 EVIL = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
@@ -168,7 +170,7 @@ def test_nothing_relevant_is_told_and_is_an_exit_code_for_who_wants_one(
     store: Path, call: Run, command: tuple[str, ...]
 ) -> None:
     told = call(*command, "--store", store)
-    assert (told.code, told.out, told.err.splitlines()[-1]) == (0, "", "Nothing relevant.")
+    assert (told.code, told.out, told.err.splitlines()[-1]) == (0, "", NOTHING if command[0] == "related" else LOOKED)
     assert call(*command, "--store", store, "--exit-code").code == 1
     as_data = call(*command, "--store", store, "--json", "--exit-code")
     assert as_data.code == 1

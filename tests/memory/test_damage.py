@@ -19,7 +19,8 @@ from bot.index.protocol import LAYOUT
 from bot.memory.index_slot import part_path
 from bot.memory.manifest import FORMAT, PARTS, ForeignFormat
 from bot.memory.memory import Memory
-from bot.memory.records import encode_record, record_path
+from bot.memory.places import record_path
+from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.store import ReadOnlyStore
 from bot.reading.digest import digest

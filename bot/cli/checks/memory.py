@@ -25,7 +25,7 @@ from bot.memory.manifest import (
     damaged_files,
     decode_manifest,
 )
-from bot.memory.records import RECORD_FOLDER
+from bot.memory.places import RECORD_FOLDER
 from bot.memory.store import Snapshot
 from bot.settings.schema import Settings
 
