@@ -118,6 +118,11 @@ class Memory:
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
 
+    @property
+    def message_count(self) -> int:
+        """Number of messages that a search looks through, 0 without an index of them."""
+        return 0
+
     def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:  # noqa: ARG002
         return []
 
