@@ -210,7 +210,13 @@ def memory_what(tools: ToolContext) -> WorkRequest:
 
 def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     tools: ToolContext,  # noqa: ARG001 - every tool gets it
-    query: Annotated[Words, Field(description="the words to look for")],
+    query: Annotated[
+        Words,
+        Field(
+            description='the words to look for; "a phrase" must stand there; author:, role:maintainer, before:30d, '
+            "after:2026-05-03, is:open, is:pr and label: narrow the search, as on GitHub"
+        ),
+    ],
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
         Literal["issue", "pull", "page", "session", "all"],
@@ -228,11 +234,11 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     limit: Limit = 10,
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
 ) -> WordSearch:
-    """Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by
-    state, kind, label and time. Use it when you know the words to look for (an error message, a name, a file) and
-    before you say that there is nothing about it. expand adds what the hits link to, and what links to them. kind
-    session searches the transcripts of agents on this machine instead, with since and limit alone. Read a hit whole
-    with get_conversation."""
+    """Search the issues, pull requests and pages of the repository's memory, and what was said there, by words alone,
+    best first, with filters by author, role, state, kind, label and time. Use it when you know the words to look for
+    (an error message, a name, a file) and before you say that there is nothing about it. expand adds what the hits
+    link to, and what links to them. kind session searches the transcripts of agents on this machine instead, with
+    since and limit alone. Read a hit whole with get_conversation."""
     labels = frozenset(filter(None, [label.strip()]))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
     return WordSearch(query, choice, limit, expand, query=search_query(query, now()))
