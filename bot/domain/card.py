@@ -73,6 +73,23 @@ class Card(NamedTuple):
     merged_at: datetime | None = None
 
 
+class MessageHit(NamedTuple):
+    """A message that a search found: the one at ``position`` in its thread, 0 for the opening text.
+
+    ``role`` is GitHub's ``author_association``, "" if not known. ``score``, ``part`` and ``terms`` are as in `CardHit`,
+    of the message alone.
+    """
+
+    thread: CardId
+    position: int
+    author: str
+    role: str
+    at: datetime | None
+    score: float
+    part: float
+    terms: tuple[str, ...]
+
+
 class CardHit(NamedTuple):
     """A card that a search found.
 

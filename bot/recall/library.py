@@ -29,6 +29,8 @@ class Library(Protocol):
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
 
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
+
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
 
     def held_by(
@@ -55,6 +57,7 @@ class WithoutWords:
         self._library = library
         self._people = {login.casefold() for login in people}
         self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
+        self.search_messages = library.search_messages
         self.held_by, self.vectors = library.held_by, library.vectors
         self.fixes, self.requests = library.fixes, library.requests
 
