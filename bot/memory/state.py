@@ -164,6 +164,10 @@ class MemoryState:
         """Our comments that stand on these threads, and the keys of those that show them."""
         return self._comments.of(ids)
 
+    def is_damaged(self, key: ThreadId) -> bool:
+        """Whether the stored record of this thread was read and is damaged."""
+        return self.base.known.get(key) is None and self.base.files.get(record_path(key)) is not None
+
     def is_shown(self, key: ThreadId) -> bool:
         """Whether one of our comments shows this thread."""
         linked = self.thread_comments([key]).get(key)
@@ -354,7 +358,7 @@ class MemoryState:
         threads, tombstones = self.manifest.threads, self.manifest.tombstones
         for record in records:
             old = self._known(record.id)
-            is_damaged = old is None and self.base.files.get(record_path(record.id)) is not None
+            is_damaged = old is None and self.is_damaged(record.id)
             threads += isinstance(record, Thread) - (is_damaged or isinstance(old, Thread))
             tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
             self._written[record.id] = record

@@ -14,6 +14,7 @@ from bot.domain.answer import Context, Match, Mention
 from bot.domain.card import LEAST_PART, MessageHit, Passage
 from bot.domain.digest import LATE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
+from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
 from bot.questions.order import ThreadEvidence, merged
 from bot.questions.passages import passages_of, said_in, with_phrases
@@ -226,7 +227,9 @@ def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
     kept = [
         (found[key], one)
         for key, one in ranked
-        if key in found and max(one.part, _part(wanted, _text(found[key]))) >= LEAST_PART
+        if key in found
+        and query.keeps_thread(found[key])
+        and max(one.part, _part(wanted, _text(found[key]))) >= LEAST_PART
     ]
     passages = passages_of(((thread.id, one.message) for thread, one in kept), query, lambda _: said)
     return _Candidates([thread for thread, _ in kept], passages)
@@ -248,14 +251,14 @@ def _said(query: SearchQuery, wanted: Mapping[str, float], service: QuestionServ
 
     def keep(entry: IndexEntry) -> bool:
         is_wanted = query.keeps_message(entry.author, entry.role, entry.created_at)
-        return is_wanted and _may_be_told(entry, message_place(entry)[0], query, service)
+        return is_wanted and _may_be_told(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
 
     hits = service.quiet.search_messages(word_query(query.words), limit=READ, keep=keep)
     return [_message_hit(hit, _share(wanted, hit.terms)) for hit in hits]
 
 
 def _message_hit(hit: Hit, part: float) -> MessageHit:
-    one, place = hit.entry, message_place(hit.entry)
+    one, place = hit.entry, message_of(hit.entry.id)
     return MessageHit(*place, one.author, one.role, one.created_at, hit.score, part, hit.terms)
 
 
@@ -263,12 +266,6 @@ def _may_be_told(entry: IndexEntry, key: ThreadId, query: SearchQuery, service: 
     is_issue = entry.kind.is_on_github and isinstance(key, int)
     is_told = key not in service.skip and (not service.only or key in service.only)
     return is_issue and is_told and query.keeps_thread(entry)
-
-
-def message_place(entry: IndexEntry) -> tuple[ThreadId, int]:
-    """The thread and the position of a message in the index of messages."""
-    thread, _, position = str(entry.id).rpartition("/")
-    return (int(thread) if thread.isdecimal() else thread), int(position)
 
 
 def _share(wanted: Mapping[str, float], held: Iterable[str]) -> float:

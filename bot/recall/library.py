@@ -57,7 +57,6 @@ class WithoutWords:
         self._library = library
         self._people = {login.casefold() for login in people}
         self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
-        self.search_messages = library.search_messages
         self.held_by, self.vectors = library.held_by, library.vectors
         self.fixes, self.requests = library.fixes, library.requests
 
@@ -71,6 +70,11 @@ class WithoutWords:
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
+
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        keep = options.get("keep")
+        options["keep"] = lambda entry: entry.author.casefold() not in self._people and (keep is None or keep(entry))
+        return self._library.search_messages(query, **options)
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):

@@ -44,7 +44,7 @@ def check(place: Place, records: Iterable[Record]) -> None:
     files = place.files()
     manifest = json.loads(files.pop("manifest.json"))
     assert {
-        path: data for path, data in files.items() if not path.startswith(("index/", "answers/"))
+        path: data for path, data in files.items() if not path.startswith(("index/", "messages/", "answers/"))
     } == expected_files(held)
     threads = [record for record in held if isinstance(record, Thread)]
     assert (manifest["threads"], manifest["tombstones"]) == (len(threads), len(held) - len(threads))

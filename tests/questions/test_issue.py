@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,8 @@ from bot.domain.card import Passage
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
 from bot.questions.issue import MOST, QuestionService, about_issue, decisions_about, search_words
-from bot.recall.library import Library
 from bot.recall.mentions import NO_RECORD
 from bot.settings.schema import IgnoreSettings, Settings
-from tests.questions.talking import Talking
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -45,7 +42,7 @@ def memory(remember: Remember) -> Memory:
     return remember(STORE, LOGIN, CACHE, FOOTER, *OTHERS)
 
 
-def desk(memory: Library, settings: Settings | None = None, skip: tuple[int, ...] = ()) -> QuestionService:
+def desk(memory: Memory, settings: Settings | None = None, skip: tuple[int, ...] = ()) -> QuestionService:
     return QuestionService(memory, settings or Settings(), RepositoryAddress("octo-org/hello-world"), skip)
 
 
@@ -166,9 +163,8 @@ ASKING = thread(61, "What did we decide about the flux capacitor?", "Does anybod
 
 
 @pytest.fixture
-def talking(remember: Remember, tmp_path: Path) -> Talking:
-    threads = (STORE, LOGIN, CACHE, FOOTER, TALK, ASKING, *OTHERS)
-    return Talking(remember(*threads), threads, tmp_path / "messages")
+def talking(remember: Remember) -> Memory:
+    return remember(STORE, LOGIN, CACHE, FOOTER, TALK, ASKING, *OTHERS)
 
 
 @pytest.mark.parametrize(
@@ -185,36 +181,39 @@ def talking(remember: Remember, tmp_path: Path) -> Talking:
         ("importer after:2024-03-02", []),
         ("importer before:2024-03-01", []),
         ("importer is:nonsense", [60]),
+        ("importer role:maintainer", [60]),
+        ("ages role:maintainer", []),
+        ("importer label:nobody", []),
     ],
 )
-def test_a_search_finds_what_was_said(talking: Talking, words: str, found: list[int]) -> None:
+def test_a_search_finds_what_was_said(talking: Memory, words: str, found: list[int]) -> None:
     assert ids(search_words(words, desk(talking))) == found
 
 
-def test_the_passage_is_told_with_who_said_it(talking: Talking) -> None:
+def test_the_passage_is_told_with_who_said_it(talking: Memory) -> None:
     (one,) = search_words("importer capacitor", desk(talking)).mentioned
     assert one.passage == Passage(
         60, "hubot", "MEMBER", at(60.2), "The flux capacitor of the importer is too small.", 602
     )
 
 
-def test_a_question_is_not_answered_by_one_who_only_asks_it(talking: Talking) -> None:
+def test_a_question_is_not_answered_by_one_who_only_asks_it(talking: Memory) -> None:
     assert ids(search_words("the flux capacitor", desk(talking), is_question=True)) == [60]
     assert ids(decisions_about("the flux capacitor", desk(talking))) == [60]
     assert ids(decisions_about("the flux capacitor", desk(talking, skip=(60,)))) == []
 
 
-def test_a_decision_is_told_without_another_passage(talking: Talking) -> None:
+def test_a_decision_is_told_without_another_passage(talking: Memory) -> None:
     found = decisions_about("the session store", desk(talking)).mentioned[0]
     assert (found.decisions[0].text, found.passage) == (DECISION, None)
 
 
-def test_of_people_who_want_it_so_no_passage_is_shown(talking: Talking) -> None:
+def test_of_people_who_want_it_so_no_passage_is_shown(talking: Memory) -> None:
     quiet = replace(Settings(), ignore=IgnoreSettings(people=("Hubot",)))
     assert "capacitor" not in repr(search_words("importer capacitor", desk(talking, quiet)))
 
 
-def test_a_message_that_is_quoted_counts_as_quoted(talking: Talking) -> None:
+def test_a_message_that_is_quoted_counts_as_quoted(talking: Memory) -> None:
     found = replace(search_words("importer capacitor", desk(talking)).mentioned[0], conversation=(), summary="")
     assert mark(TALK.comments[1].text) in quoted_in(Context(mentioned=(found,)), {60: TALK})
     assert fingerprint(Context(mentioned=(found,))) != fingerprint(Context(mentioned=(replace(found, passage=None),)))
