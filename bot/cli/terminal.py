@@ -67,6 +67,8 @@ def _item(item: Item, width: int) -> Group:
     lines: list[RenderableType] = [head, Padding(Text(" · ".join(filter(None, facts)), style="dim"), (0, 0, 0, 4))]
     if said := one_line(item.said) or gist(card):
         lines.append(Padding(Text(cut(said, _LINES * (width - 6))), (0, 0, 0, 4)))
+    if item.passage:
+        lines.append(Padding(Text(cut(item.passage, _LINES * (width - 6)), style="italic"), (0, 0, 0, 4)))
     if item.why:
         lines.append(Padding(Text(f"because {one_line('; '.join(item.why))}", style="dim italic"), (0, 0, 0, 4)))
     return Group(*lines)

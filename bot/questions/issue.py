@@ -247,7 +247,7 @@ def _about(query: SearchQuery, wanted: Mapping[str, float], service: QuestionSer
 
 
 def _said(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> list[MessageHit]:
-    """The best messages."""
+    """The best messages. Their entries have no labels: those are compared when the threads are read."""
 
     def keep(entry: IndexEntry) -> bool:
         is_wanted = query.keeps_message(entry.author, entry.role, entry.created_at)

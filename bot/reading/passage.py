@@ -17,7 +17,8 @@ SCANNED = 100_000
 
 CUT = "…"
 _BREAK = re.compile(r"(?<=[.!?…])[ \t]+|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))", re.ASCII)
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*(?:```|~~~)[^\n]*$", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
 _MAX_PIECE = 2_000
 """A longer sentence is looked at in pieces of so many characters, so that a wall of text is linear too."""
 
@@ -29,7 +30,7 @@ def passage(text: str, wanted: Collection[str], phrases: Sequence[str] = ()) -> 
     (``> …``) after them. A sentence that is cut is marked with ``…`` there. Linear in the length of the text.
     """
     seen = _HIDDEN.sub(" ", text[:SCANNED])
-    sentences = [sentence for part in _BREAK.split(seen) for sentence in _pieces(" ".join(part.split()))]
+    sentences = [sentence for part in _BREAK.split(seen) for sentence in _pieces(_MARK.sub("", " ".join(part.split())))]
     ranks = [_rank(sentence, wanted, phrases) for sentence in sentences]
     best = max(range(len(sentences)), key=ranks.__getitem__, default=-1)
     if best < 0 or not any(ranks[best][:2]):

@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import random
 import re
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bot.domain.card import LEAST_PART, CardId, MessageHit, name_of
+from bot.domain.card import LEAST_PART, CardId
+from bot.domain.changes import Changes
 from bot.domain.thread import Thread
-from bot.index import build_index, open_index
-from bot.index.document import document_of, entry_of
-from bot.index.protocol import IndexDocument
-from bot.local_cache.cache import LocalCache, Ranker
-from bot.local_cache.database import CARDS, open_database, writing
-from bot.local_cache.sync import _sync_segments
-from bot.memory.shards import DIGESTS
+from bot.local_cache.cache import LocalCache
+from bot.local_cache.database import CARDS, open_database
+from bot.local_cache.sync import fill_cache
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
 from bot.questions.passages import said_in
 from bot.questions.requests import WordSearch
 from bot.questions.search import search_memory
-from bot.reading.analyzer import body_terms, terms, token_terms, tokens
-from bot.reading.digest import digest
-from bot.reading.endings.outcome import outcome
+from bot.reading.analyzer import terms, token_terms, tokens
 from tools.fit_ranking import SEED, archives
 
 EACH, TITLES, SHOWN = 40, 100, 10
@@ -49,68 +44,15 @@ class Asked(NamedTuple):
     thread: CardId
 
 
-class TalkingCache(LocalCache):
-    """A cache of cards with a second one, of messages, whose documents are named ``thread/position``."""
-
-    def __init__(self, cards: sqlite3.Connection, messages: sqlite3.Connection, threads: Iterable[Thread]) -> None:
-        super().__init__(cards)
-        self._said = messages
-        self._threads = {str(one.id): one for one in threads}
-        found = messages.execute("SELECT segment, document, thread FROM documents")
-        self._names = {(segment, document): name[1:] for segment, document, name in found}
-
-    @property
-    def messages(self) -> int:
-        return len(self._names)
-
-    def search_messages(
-        self,
-        weights: Mapping[str, float],
-        *,
-        limit: int,
-        keep: Callable[[MessageHit], bool] | None = None,
-        floor: float = 0.0,
-    ) -> list[MessageHit]:
-        ranker = Ranker(self._said, weights)
-        hits = (self._hit(ranker, place) for place in ranker.found(floor))
-        return [hit for hit, _ in zip(filter(keep, hits), range(limit), strict=False)]
-
-    def _hit(self, ranker: Ranker, place: int) -> MessageHit:
-        segment = next(one for one in ranker.segments if one.start <= place < one.start + one.length)
-        key, _, position = self._names[segment.number, place - segment.start].rpartition("/")
-        thread = self._threads[key]
-        one = said_in(thread)[int(position)]
-        found = ranker.score(place), ranker.part(place), ranker.terms(place)
-        return MessageHit(thread.id, int(position), one.author, one.role, one.at, *found)
-
-
-def cache_of(threads: Sequence[Thread], folder: Path) -> TalkingCache:
-    """The cards and the messages of these threads, searchable as on a developer's machine."""
-    known = {one.id: digest(one) for one in threads}
-    cards = _filled(folder / "cards", (document_of(one, known[one.id]) for one in threads))
-    with writing(cards):
-        rows = [(name_of(one.id), "", DIGESTS.line(known[one.id]), one.revised_at.isoformat(), "") for one in threads]
-        cards.executemany("INSERT INTO threads VALUES (?, ?, ?, ?, ?)", rows)
-    return TalkingCache(cards, _filled(folder / "said", (one for each in threads for one in _said(each))), threads)
-
-
-def _filled(folder: Path, documents: Iterable[IndexDocument]) -> sqlite3.Connection:
-    folder.mkdir()
-    build_index(folder, documents)
-    database = open_database(folder.with_suffix(".db"), CARDS)
-    index = open_index(folder)
-    with writing(database):
-        _sync_segments(database, index.segments(), lambda _: None)
-    index.close()
-    return database
-
-
-def _said(thread: Thread) -> Iterator[IndexDocument]:
-    entry = entry_of(thread, outcome(thread))
-    for place, one in enumerate(said_in(thread)):
-        title = terms(thread.title) if place == 0 else ()
-        body = body_terms(one.text) if place == 0 else terms(one.text)
-        yield IndexDocument(replace(entry, id=f"{thread.id}/{place}"), title, body, has_role=False)
+def cache_of(threads: Sequence[Thread], folder: Path) -> LocalCache:
+    """The cache of a memory of these threads, as on a developer's machine."""
+    memory = Memory(FolderStore(folder / "store")).open()
+    memory.stage(Changes(records=tuple(threads)))
+    memory.commit("archive")
+    database = open_database(folder / "cache.db", CARDS)
+    fill_cache(database, memory, "1")
+    memory.close()
+    return LocalCache(database)
 
 
 def searches(threads: Sequence[Thread], chance: random.Random) -> dict[str, list[Asked]]:

@@ -31,6 +31,8 @@ def cut(text: str, words: str, *phrases: str) -> str:
         ("<!-- the cache -->Hello.", "cache", ""),
         ("<!-- the cache", "cache", ""),
         ("The cache.\n> quoted", "cache", "The cache."),
+        ("Either:\n- a cache\n- a store", "cache", "a cache a store"),
+        ("Log:\n```text\ncache miss\n```", "cache", "cache miss"),
     ],
 )
 def test_the_sentence_with_most_of_the_words_is_shown(text: str, words: str, shown: str) -> None:
