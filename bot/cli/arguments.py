@@ -14,7 +14,7 @@ from bot.comment.clean_text import clean
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
 from bot.questions.requests import SLUG, Issue, issue_named
-from bot.questions.search import moment_of
+from bot.reading.search_query import moment_of
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
@@ -84,7 +84,7 @@ def address(text: str) -> str:
 
 
 def since(text: str) -> datetime:
-    """A moment as `bot.questions.search.moment_of` reads it."""
+    """A moment as `bot.reading.search_query.moment_of` reads it."""
     try:
         return moment_of(text, datetime.now(UTC))
     except (ValueError, OverflowError):

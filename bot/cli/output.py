@@ -129,10 +129,13 @@ def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[st
     return {"used": used, "unused": unused, "notes": notes, "searched": place.local_cache.size}
 
 
-def command_result(shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True) -> CommandResult:
-    """The answer, and the exit code that it ends with. ``searched``: there is a memory to search."""
+def command_result(
+    shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True, looked: str = ""
+) -> CommandResult:
+    """The answer, and the exit code that it ends with. ``searched``: there is a memory to search; ``looked`` says what
+    was looked through."""
     if searched and not found and not wants_json(given):
-        print(NOTHING, file=sys.stderr)
+        print(f"{NOTHING} {looked}." if looked else NOTHING, file=sys.stderr)
     return CommandResult(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
 
 

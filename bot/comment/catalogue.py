@@ -117,7 +117,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 """A placeholder in a text. Its value is inserted as it is, and placeholders in the value do not count."""
 
 FIXED = (
-    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided",
+    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "said",
     "summary", "why", "changed", "nothing_found", "possibly_related",
 )  # fmt: skip
 """The texts that templates find under ``words``, besides the two sentences of the last line."""

@@ -53,7 +53,8 @@ def read_seal(text: str) -> Seal | None:
 
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
     facts = (mention.id, mention.title, mention.state, mention.draft, mention.merged_at, mention.outcome, mention.chain)
-    return (*facts, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix))
+    said = (mention.passage,) if mention.passage else ()  # seals of comments without one stay as they are
+    return (*facts, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix), *said)
 
 
 def _match_facts(match: Match) -> tuple[object, ...]:

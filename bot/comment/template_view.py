@@ -74,6 +74,7 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
     quote = ending_quote(mention, scene)
     decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
     folded = [_decision(d, mention, scene) for d in decisions[1:MAX_DECISIONS]]
+    passage = _passage(mention, scene)
     return _item(
         link=scene.thread(mention.id, mention.kind),
         facts=[ending(mention, scene), first_release(mention, scene), _chain(mention, scene)],
@@ -81,7 +82,10 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
         decision=_decision(decisions[0], mention, scene) if decisions else "",
         decisions=folded,
         quote=quote,
-        summary="" if quote or decisions else scene.quote(first_paragraph(mention.summary) or mention.summary),
+        passage=passage,
+        summary=""
+        if quote or decisions or passage
+        else scene.quote(first_paragraph(mention.summary) or mention.summary),
         conversation=_conversation(mention.conversation, scene, FOLDED_CHARS - sum(map(len, folded))),
     )
 
@@ -128,7 +132,9 @@ def _files(hit: Hit, scene: CommentPhrases) -> dict[str, str]:
 
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
     """One hit. Unknown values are empty strings, so that a template may use any key."""
-    blank: Item = dict.fromkeys(("decision", "quote", "summary", "why", "changed", "files", "conversation"), "")
+    blank: Item = dict.fromkeys(
+        ("decision", "quote", "passage", "summary", "why", "changed", "files", "conversation"), ""
+    )
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 
 
@@ -144,8 +150,24 @@ def _decision(decision: Decision, mention: Mention, scene: CommentPhrases) -> st
     return f"{scene.quote(decision.text)}{scene.said(decision.author, decision.role, decision.at, address)}"
 
 
+def _passage(mention: Mention, scene: CommentPhrases) -> str:
+    """What was said about the words, if the ending and the decisions do not quote it anyway."""
+    passage = mention.passage
+    if passage is None or not passage.text:
+        return ""
+    shown = (mention.outcome.quote, *(decision.text for decision in mention.decisions))
+    if any(_holds(text, passage.text) or _holds(passage.text, text) for text in shown if text):
+        return ""
+    address = scene.links.comment(passage.thread, passage.comment_id, mention.kind)
+    return f"{scene.quote(passage.text)}{scene.said(passage.author, passage.role, passage.at, address)}"
+
+
+def _holds(text: str, part: str) -> bool:
+    return " ".join(part.split()) in " ".join(text.split())
+
+
 def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
-    return " ".join(decision.text.split()) in " ".join(outcome.quote.split())
+    return _holds(outcome.quote, decision.text)
 
 
 def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bot.domain.card import number_of
+from bot.domain.card import Passage, number_of
 from bot.domain.changes import FixInfo, StandingComment
 from bot.domain.kinds import Kind
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId
@@ -51,6 +51,7 @@ class Mention:
     """A resolved reference. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
 
     ``missing`` says why nothing is known; the other fields are empty then. ``earlier`` is set for a reopened issue.
+    ``passage`` is what was said there about the words of a search.
     """
 
     id: ThreadId
@@ -71,6 +72,7 @@ class Mention:
     missing: str = ""
     fix: FixInfo | None = None
     earlier: Earlier | None = None
+    passage: Passage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +212,7 @@ def _moments(hit: Hit) -> Iterator[datetime]:
     endings: list[Outcome] = [hit.outcome, *([hit.earlier.outcome] if hit.earlier else [])]
     yield from (ending.at for ending in endings if ending.at and ending.quote)
     yield from (turn.at for turn in hit.conversation)
-    yield from (decision.at for decision in (hit.decisions if isinstance(hit, Mention) else ()))
+    if isinstance(hit, Mention):
+        yield from (decision.at for decision in hit.decisions)
+        if hit.passage and hit.passage.at:
+            yield hit.passage.at

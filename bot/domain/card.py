@@ -73,17 +73,60 @@ class Card(NamedTuple):
     merged_at: datetime | None = None
 
 
+class MessageHit(NamedTuple):
+    """A message that a search found: the one at ``position`` in its thread, 0 for the opening text.
+
+    ``role`` is GitHub's ``author_association``, "" if not known. ``score``, ``part`` and ``terms`` are as in `CardHit`,
+    of the message alone.
+    """
+
+    thread: CardId
+    position: int
+    author: str
+    role: str
+    at: datetime | None
+    score: float
+    part: float
+    terms: tuple[str, ...]
+
+
 class CardHit(NamedTuple):
     """A card that a search found.
 
     ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread holds, weighted by the
-    rarity of the words; ``terms`` are the matching terms, the one that adds most first.
+    rarity of the words; ``terms`` are the matching terms, the one that adds most first. ``message`` is the best message
+    of the thread, None if none was found.
     """
 
     card: Card
     score: float
     part: float
     terms: tuple[str, ...]
+    message: MessageHit | None = None
+
+
+class SaidMessage(NamedTuple):
+    """A message of a thread; ``comment_id`` is GitHub's, None for the opening text."""
+
+    author: str
+    role: str
+    at: datetime | None
+    text: str
+    comment_id: int | None = None
+
+
+class Passage(NamedTuple):
+    """What was said about the words of a search: at most two sentences of a message, "" if its text is not at hand.
+
+    The text is a stranger's. ``thread`` and ``comment_id`` say where it stands.
+    """
+
+    thread: CardId
+    author: str
+    role: str
+    at: datetime | None
+    text: str = ""
+    comment_id: int | None = None
 
 
 class CardLink(NamedTuple):

@@ -45,7 +45,8 @@ class IndexEntry:
 
     ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to duplicate
     ``duplicate_of``; ``unvouched_until``: until when only its unknown author stood behind it (`bot.index.document`),
-    FOREVER if that is still so, None if it never was or no role is known.
+    FOREVER if that is still so, None if it never was or no role is known. ``role`` is the author's role, only of a
+    message, "" if not known.
     """
 
     id: ThreadId
@@ -64,6 +65,7 @@ class IndexEntry:
     duplicate_at: datetime | None = None
     flips: tuple[datetime, ...] = ()
     unvouched_until: datetime | None = None
+    role: str = ""
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
         """Whether only an unknown author stood behind it at ``moment`` (None: now)."""

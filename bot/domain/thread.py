@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
+from bot.domain.roles import MAINTAINER, ROLE_WORDS
 
 ThreadId = int | str
 """The number of an issue or pull request, or the key of a thread from elsewhere (``ABC-123``)."""
@@ -20,10 +21,10 @@ GHOST = "ghost"
 FORGOTTEN = "forgotten"
 """The reason of a tombstone that an administrator asked for. No later text replaces such a tombstone."""
 
-MAINTAINER_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+MAINTAINER_ROLES = frozenset(role for role, word in ROLE_WORDS.items() if word == MAINTAINER)
 """Values of ``author_association`` that come with write access."""
 
-KNOWN_ROLES = MAINTAINER_ROLES | {"CONTRIBUTOR"}
+KNOWN_ROLES = frozenset(ROLE_WORDS)
 """Values of ``author_association`` for members of the repository and for anybody who has committed to it."""
 
 

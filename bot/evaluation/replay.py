@@ -110,6 +110,9 @@ class PastLibrary:
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return {}
 
+    def search_messages(self, _: Query, **__: Unpack[Narrowing]) -> list[Hit]:
+        return []  # only people's searches look in messages
+
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
 

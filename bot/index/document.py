@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from bot.domain.card import key_of, name_of
 from bot.domain.digest import FOREVER, Digest, IndexEntry
-from bot.domain.thread import GHOST, KNOWN_ROLES, Kind, Outcome, Thread
+from bot.domain.thread import GHOST, KNOWN_ROLES, Kind, Outcome, Thread, ThreadId
 from bot.index.protocol import IndexDocument
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
@@ -39,6 +40,30 @@ def bare_document(
         vectors=vectors or {},
         has_role=bool(thread.role),
     )
+
+
+def message_documents(thread: Thread) -> Iterator[IndexDocument]:
+    """The documents of the messages of a thread: the opening text, with the title, then the comments.
+
+    Their ids are texts (`message_id`). Nothing depends on who stands behind a message, so none is unvouched.
+    """
+    said = [(thread.author, thread.role, thread.created_at, thread.body)]
+    said += [(one.author, one.role, one.created_at, one.text) for one in thread.comments]
+    for position, (author, role, at, text) in enumerate(said):
+        key = message_id(thread.id, position)
+        entry = IndexEntry(key, thread.kind, "", author, thread.state, at, at, role=role)
+        yield IndexDocument(entry, () if position else terms(thread.title), terms(text), has_role=False)
+
+
+def message_id(thread: ThreadId, position: int) -> str:
+    """The id of a message's document: ``#42/3`` is the third comment of issue 42, ``=wiki:Home/0`` a page's text."""
+    return f"{name_of(thread)}/{position}"
+
+
+def message_of(key: ThreadId) -> tuple[ThreadId, int]:
+    """The thread and the position that a message's id names. Raises ValueError for another text."""
+    name, _, position = str(key).rpartition("/")
+    return key_of(name), int(position)
 
 
 def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:

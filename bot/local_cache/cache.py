@@ -13,7 +13,19 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, card_of, is_change, key_of, name_of, number_of, proven
+from bot.domain.card import (
+    Card,
+    CardHit,
+    CardId,
+    CardLink,
+    MessageHit,
+    card_of,
+    is_change,
+    key_of,
+    name_of,
+    number_of,
+    proven,
+)
 from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
@@ -54,7 +66,7 @@ class LocalCache:
         keep: Callable[[Card], bool] | None = None,
         floor: float = 0.0,
     ) -> list[CardHit]:
-        ranker = Ranker(self._database, weights)
+        ranker = Ranker(self._database, weights, _OF_THREADS)
         found: list[CardHit] = []
         wanted = limit
         for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
@@ -66,6 +78,44 @@ class LocalCache:
             for card, place in kept[:wanted]:
                 found.append(CardHit(card, ranker.score(place), ranker.part(place), ranker.terms(place)))
             wanted -= len(kept)
+        return found
+
+    @property
+    def messages(self) -> int:
+        """Number of messages that can be searched; 0 where the memory has no index of them."""
+        return sum(segment.length - len(segment.deleted) for segment in _segments(self._database, _OF_MESSAGES))
+
+    def search_messages(
+        self,
+        weights: Mapping[str, float],
+        *,
+        limit: int,
+        keep: Callable[[MessageHit], bool] | None = None,
+        floor: float = 0.0,
+    ) -> list[MessageHit]:
+        ranker = Ranker(self._database, weights, _OF_MESSAGES)
+        found: list[MessageHit] = []
+        for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
+            hits = self._messages(ranker, equals)
+            kept = [hit for hit in hits if keep is None or keep(hit)]
+            found += sorted(kept, key=lambda hit: (-hit.score, isinstance(hit.thread, str), hit.thread, hit.position))[
+                : limit - len(found)
+            ]
+            if len(found) >= limit:
+                break
+        return found
+
+    def _messages(self, ranker: Ranker, places: Sequence[int]) -> list[MessageHit]:
+        found = []
+        asked = (
+            "SELECT document, thread, position, author, role, at FROM messages WHERE segment = ? AND document IN ({})"
+        )
+        for segment, inside in _by_segment(ranker, places):
+            for document, thread, position, author, role, at in self._rows(asked, inside, segment.number):
+                place = segment.start + document
+                score, part, held = ranker.score(place), ranker.part(place), ranker.terms(place)
+                said = datetime.fromisoformat(at)
+                found.append(MessageHit(key_of(thread), position, author, role, said, score, part, held))
         return found
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
@@ -102,6 +152,13 @@ class LocalCache:
         asked = "SELECT digest FROM threads WHERE decided != '' ORDER BY decided DESC, id LIMIT ?"
         return self._read(line for (line,) in self._database.execute(asked, (limit,)))
 
+    def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
+        rows = self._database.execute("SELECT digest FROM threads ORDER BY updated DESC, id")
+        found: list[Card] = []
+        while len(found) < limit and (lines := rows.fetchmany(_PART)):
+            found += filter(keep, self._read(line for (line,) in lines))
+        return found[:limit]
+
     def updated_since(self, moment: datetime) -> list[Card]:
         """Return the threads that changed at or after ``moment``, newest first."""
         asked = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"
@@ -109,9 +166,8 @@ class LocalCache:
 
     def _at(self, ranker: Ranker, places: Sequence[int]) -> dict[int, Card]:
         names: dict[str, int] = {}
-        for segment in ranker.segments:
-            inside = [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
-            asked = "SELECT document, thread FROM documents WHERE segment = ? AND document IN ({})"
+        asked = "SELECT document, thread FROM documents WHERE segment = ? AND document IN ({})"
+        for segment, inside in _by_segment(ranker, places):
             found = self._rows(asked, inside, segment.number)
             names |= {thread: segment.start + document for document, thread in found}
         return {names[name]: card for name, card in self._cards(names).items()}
@@ -140,6 +196,12 @@ class LocalCache:
             yield from self._database.execute(question.format(", ".join("?" * len(part))), (*before, *part))
 
 
+def _by_segment(ranker: Ranker, places: Sequence[int]) -> Iterator[tuple[CachedSegment, list[int]]]:
+    """The segments with the numbers of those of these documents that they hold."""
+    for segment in ranker.segments:
+        yield segment, [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
+
+
 def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     start = 0
     while start < len(places):
@@ -155,8 +217,20 @@ def _folders(path: str) -> list[str]:
 
 
 _TEXT = "t"
-_FIELDS = (("n", 0.8), (_TEXT, 1.0))
-"""The letters and weights of notes, and of titles and texts, as in `bot.recall.library.word_query`."""
+
+
+class RankedTables(NamedTuple):
+    """The tables of an index: its segments and posting lists; and the letters and weights of its fields."""
+
+    segments: str
+    postings: str
+    fields: tuple[tuple[str, float], ...]
+
+
+_OF_THREADS = RankedTables("segments", "postings", (("n", 0.8), (_TEXT, 1.0)))
+"""Notes, and titles and texts, weighed as in `bot.recall.library.word_query`."""
+
+_OF_MESSAGES = RankedTables("message_segments", "message_postings", ((_TEXT, 1.0),))
 
 
 class CachedSegment(NamedTuple):
@@ -183,13 +257,14 @@ class TermMatches(NamedTuple):
 class Ranker:
     """Scores all documents that share a term with a query: the same numbers as the index, without NumPy."""
 
-    def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float]) -> None:
+    def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float], tables: RankedTables) -> None:
         self._database = database
-        self.segments = _segments(database)
+        self._lists = f"SELECT segment, list FROM {tables.postings} WHERE key = ?"  # noqa: S608 - ours
+        self.segments = _segments(database, tables)
         self._count = sum(segment.length - len(segment.deleted) for segment in self.segments)
         self._terms = [(term, -weight) for weight, term in heaviest(weights)]
         self._matches = [
-            match for letter, importance in _FIELDS for term, weight in self._terms
+            match for letter, importance in tables.fields for term, weight in self._terms
             if (match := self._match(letter, term, importance * weight))
         ]  # fmt: skip
         self._scores: dict[int, float] = {}
@@ -226,7 +301,7 @@ class Ranker:
         return tuple(sorted(shares, key=lambda term: (-shares[term], term)))
 
     def _match(self, letter: str, term: str, weight: float) -> TermMatches | None:
-        rows = self._database.execute("SELECT segment, list FROM postings WHERE key = ?", (encode_key(letter, term),))
+        rows = self._database.execute(self._lists, (encode_key(letter, term),))
         lists = dict(rows.fetchall())
         documents: list[int] = []
         levels = bytearray()
@@ -260,9 +335,10 @@ class Ranker:
         return [rarity / whole for rarity in found]
 
 
-def _segments(database: sqlite3.Connection) -> list[CachedSegment]:
+def _segments(database: sqlite3.Connection, tables: RankedTables) -> list[CachedSegment]:
     found, start = [], 0
-    for number, count, deleted in database.execute("SELECT number, count, deleted FROM segments ORDER BY number"):
+    asked = f"SELECT number, count, deleted FROM {tables.segments} ORDER BY number"  # noqa: S608 - ours
+    for number, count, deleted in database.execute(asked):
         found.append(CachedSegment(number, start, count, frozenset(map(int, deleted.split()))))
         start += count
     return found

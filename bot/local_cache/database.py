@@ -29,13 +29,19 @@ class SqliteSchema(NamedTuple):
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
 
 CARDS = SqliteSchema(
-    "3",
+    "4",
     """
 CREATE TABLE segments (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, count INTEGER NOT NULL,
                        deleted TEXT NOT NULL);
 CREATE TABLE postings (key BLOB, segment INTEGER, list BLOB NOT NULL, PRIMARY KEY (key, segment)) WITHOUT ROWID;
 CREATE TABLE documents (segment INTEGER, document INTEGER, thread TEXT NOT NULL,
                         PRIMARY KEY (segment, document)) WITHOUT ROWID;
+CREATE TABLE message_segments (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, count INTEGER NOT NULL,
+                               deleted TEXT NOT NULL);
+CREATE TABLE message_postings (key BLOB, segment INTEGER, list BLOB NOT NULL, PRIMARY KEY (key, segment)) WITHOUT ROWID;
+CREATE TABLE messages (segment INTEGER, document INTEGER, thread TEXT NOT NULL, position INTEGER NOT NULL,
+                       author TEXT NOT NULL, role TEXT NOT NULL, at TEXT NOT NULL,
+                       PRIMARY KEY (segment, document)) WITHOUT ROWID;
 CREATE TABLE shards (path TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE threads (id TEXT PRIMARY KEY, shard TEXT NOT NULL, digest TEXT NOT NULL, updated TEXT NOT NULL,
                       decided TEXT NOT NULL) WITHOUT ROWID;

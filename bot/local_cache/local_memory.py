@@ -118,11 +118,12 @@ _MOST = 65_537
 
 
 class EarlySettings(NamedTuple):
-    """The settings needed to find the memory; the defaults without a file."""
+    """The settings that a search needs, ``people`` those that are never quoted; the defaults without a file."""
 
     branch: str = "precedent"
     sessions: tuple[str, ...] = ()
     default_sessions: bool = True
+    people: tuple[str, ...] = ()
 
 
 def early_settings_at(top: Path | None) -> EarlySettings:
@@ -140,7 +141,8 @@ def early_settings_at(top: Path | None) -> EarlySettings:
         from bot.settings.yaml_file import load_settings
 
         found = load_settings(text, str(PATH))
-        known = EarlySettings(found.branch, found.sources.sessions, found.sources.default_sessions)
+        sources = found.sources
+        known = EarlySettings(found.branch, sources.sessions, sources.default_sessions, found.ignore.people)
         _keep(file, known, text)
     return known
 
@@ -155,6 +157,11 @@ def settings_at(top: Path | None) -> Settings:
 def settings_of(place: LocalMemory) -> Settings:
     """Return the settings of the checkout whose memory this is, else the defaults."""
     return settings_at(place.top if place.is_of_checkout else None)
+
+
+def early_settings_of(place: LocalMemory) -> EarlySettings:
+    """As `settings_of`, for the settings that a search needs."""
+    return early_settings_at(place.top if place.is_of_checkout else None)
 
 
 def templates_of(place: LocalMemory) -> dict[str, str]:
@@ -181,9 +188,10 @@ def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
 def _known(file: Path, text: bytes) -> EarlySettings | None:
     with suppress(OSError, ValueError, TypeError):
         head, _, held = file.read_bytes().partition(b"\n")
-        version, branch, sessions, default_sessions = json.loads(head)
+        version, branch, sessions, default_sessions, people = json.loads(head)
         if (version, held) == (__version__, text):
-            return EarlySettings(str(branch), tuple(map(str, sessions)), default_sessions is True)
+            paths, quiet = tuple(map(str, sessions)), tuple(map(str, people))
+            return EarlySettings(str(branch), paths, default_sessions is True, quiet)
     return None
 
 

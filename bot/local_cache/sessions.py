@@ -487,7 +487,7 @@ def search_sessions(
         if logs is None:
             give = "give --logs PATH, or " if option else ""
             raise UserError(f"there are no sessions of this checkout: {give}set sources.sessions in the settings")
-        return SessionHits(tuple(logs.search(asked.words, asked.limit, asked.choice.since)), logs.size)
+        return SessionHits(tuple(logs.search(asked.meant.words, asked.limit, asked.choice.since)), logs.size)
 
 
 def _refuse_filters(asked: WordSearch, option: str) -> None:

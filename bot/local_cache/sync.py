@@ -12,13 +12,16 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from operator import ge
 from pathlib import Path
+from typing import NamedTuple
 
 from bot.domain.card import Card, CardId, card_of, name_of, proven
 from bot.domain.changes import FixInfo
+from bot.domain.digest import IndexEntry
 from bot.errors import StoreError, UserError
 from bot.files import on_disk
 from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
+from bot.index.document import message_of
 from bot.index.impacts import LEVELS
 from bot.index.protocol import IndexSegment
 from bot.index.segment_file import pack
@@ -151,7 +154,8 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
     ``tick`` is called for each segment of the index and each shard of digests.
     """
     with writing(database):
-        _sync_segments(database, memory.index.segments(), tick)
+        _sync_segments(database, memory.index.segments(), _THREADS, tick)
+        _sync_segments(database, memory.messages.segments(), _MESSAGES, tick)
         _sync_digests(database, memory.state.base.digest_shards(), _fixes(memory.state.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
@@ -161,43 +165,68 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
 
 def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
     lacking = memory.state.manifest.threads - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
-    return [f"{lacking:,} threads have no digest and are not found here: run a rebuild."] if lacking > 0 else []
+    notes = [f"{lacking:,} threads have no digest and are not found here: run a rebuild."] if lacking > 0 else []
+    unread = "Comments are not searched: this memory has no index of them yet. A rebuild makes one."
+    return notes if memory.messages.is_there else [*notes, unread]
 
 
 def steps(memory: Memory) -> int:
     """Return how often `fill_cache` calls ``tick`` at most."""
-    return len(memory.index.segments()) + len(memory.state.base.digest_paths())
+    segments = len(memory.index.segments()) + len(memory.messages.segments())
+    return segments + len(memory.state.base.digest_paths())
 
 
-def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, IndexSegment], tick: Progress) -> None:
-    known = {name: number for number, name in database.execute("SELECT number, name FROM segments")}
+class IndexTables(NamedTuple):
+    """The tables of an index in the cache: segments, posting lists, and documents, of which ``row`` is one."""
+
+    segments: str
+    postings: str
+    documents: str
+    row: Callable[[IndexEntry], tuple[object, ...]]
+
+
+def _message_row(entry: IndexEntry) -> tuple[object, ...]:
+    thread, position = message_of(entry.id)
+    return name_of(thread), position, entry.author, entry.role, entry.created_at.isoformat()
+
+
+_THREADS = IndexTables("segments", "postings", "documents", lambda entry: (name_of(entry.id),))
+_MESSAGES = IndexTables("message_segments", "message_postings", "messages", _message_row)
+
+
+def _sync_segments(
+    database: sqlite3.Connection, segments: Mapping[str, IndexSegment], tables: IndexTables, tick: Progress
+) -> None:
+    known = {name: number for number, name in database.execute(f"SELECT number, name FROM {tables.segments}")}  # noqa: S608 - ours
     for name in known.keys() - segments.keys():
-        for table in ("postings", "documents"):
+        for table in (tables.postings, tables.documents):
             database.execute(f"DELETE FROM {table} WHERE segment = ?", (known[name],))  # noqa: S608 - ours
-        database.execute("DELETE FROM segments WHERE number = ?", (known[name],))
+        database.execute(f"DELETE FROM {tables.segments} WHERE number = ?", (known[name],))  # noqa: S608 - ours
     for name, segment in segments.items():
         deleted = " ".join(map(str, sorted(segment.deleted)))
         if name in known:
-            database.execute("UPDATE segments SET deleted = ? WHERE name = ?", (deleted, name))
+            database.execute(f"UPDATE {tables.segments} SET deleted = ? WHERE name = ?", (deleted, name))  # noqa: S608 - ours
         else:
-            asked = "INSERT INTO segments (name, count, deleted) VALUES (?, ?, ?)"
+            asked = f"INSERT INTO {tables.segments} (name, count, deleted) VALUES (?, ?, ?)"  # noqa: S608 - ours
             number = database.execute(asked, (name, segment.count, deleted)).lastrowid
-            _add_segment(database, segment, number or 0)
+            _add_segment(database, segment, number or 0, tables)
         tick(1)
 
 
-def _add_segment(database: sqlite3.Connection, segment: IndexSegment, number: int) -> None:
+def _add_segment(database: sqlite3.Connection, segment: IndexSegment, number: int, tables: IndexTables) -> None:
     try:
         lists = [
             (key, number, _packed(documents, levels))
             for key, documents, levels in segment.items()
             if key[:1] in _LETTERS
         ]
-        threads = [(number, document, name_of(segment.entry(document).id)) for document in range(segment.count)]
+        entries = [(number, document, *tables.row(segment.entry(document))) for document in range(segment.count)]
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
         raise StoreError(f"the index is damaged ({error!s:.120}); run a rebuild") from error
-    database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
-    database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
+    database.executemany(f"INSERT OR IGNORE INTO {tables.postings} VALUES (?, ?, ?)", lists)  # noqa: S608 - ours
+    if entries:
+        marks = ", ".join("?" * len(entries[0]))
+        database.executemany(f"INSERT INTO {tables.documents} VALUES ({marks})", entries)  # noqa: S608 - ours
 
 
 def _packed(documents: list[int], levels: bytes) -> bytes:

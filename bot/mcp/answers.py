@@ -17,6 +17,7 @@ from bot.comment.prompt import DATA_NOTICE, visible
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.local_cache.local_memory import LocalMemory, settings_of
+from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue, sessions_about_work
 from bot.mcp.tools import ToolAnswer, ToolContext, now
 from bot.questions.requests import DraftRequest, IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
@@ -31,6 +32,7 @@ from bot.questions.views import (
     linked_rows,
     passage_row,
     row_of,
+    said_rows,
     session_facts,
     session_rows,
     short_row,
@@ -52,13 +54,25 @@ def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
     if asked.is_of_sessions:
         return _search_sessions(tools, asked)
     with tools.opened() as place:
-        found = search_memory(asked, place.local_cache)
+        cards = place.local_cache
+        found = search_memory(asked, cards, LocalMessages(place))
         hits = [
-            short_row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
+            short_row(
+                one.card,
+                place.home,
+                score=round(one.score, 2),
+                why=holds(one.terms, asked.words),
+                passages=said_rows(found.passages.get(one.card.id), place.home),
+            )
             for one in found.found
         ]
         said = [passage_row(one.passage) for one in also_in_sessions(asked, place)]
-        fields: Row = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": said}
+        fields: Row = {
+            "searched_messages": cards.messages,
+            "hits": hits,
+            "linked": linked_rows(found.near, place.home),
+            "passages": said,
+        }
         data = _of_memory(tools, place, fields, found=bool(hits or said))
     return _hits_answer(data, _for(asked.words), asked.limit)
 
@@ -68,7 +82,8 @@ def _search_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
 
     found = search_sessions(asked, tools.where.folder, "", warn=tools.where.warn)
     said = [passage_row(one) for one in found.passages]
-    data = _data({"hits": [], "linked": [], "passages": said}, found=bool(said), searched=found.searched)
+    fields: Row = {"searched_messages": 0, "hits": [], "linked": [], "passages": said}
+    data = _data(fields, found=bool(said), searched=found.searched)
     searched = f"{count(found.searched, 'session')} searched."
     if not said:
         return _answer(f"Nothing relevant {_for(asked.words)}: {searched}", data)
@@ -89,9 +104,24 @@ def _smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
     from bot.questions.smart_search import smart
 
     with tools.opened() as place:
-        found = smart(asked, place.local_cache)
-        hits = [short_row(one.card, place.home, score=round(one.score, 2), why=list(one.why)) for one in found.hits]
-        fields = {"hits": hits, "used": list(found.used), "unused": list(found.unused)}
+        cards = place.local_cache
+        found = smart(asked, cards, LocalMessages(place))
+        hits = [
+            short_row(
+                one.card,
+                place.home,
+                score=round(one.score, 2),
+                why=list(one.why),
+                passages=said_rows(found.passages.get(one.card.id), place.home),
+            )
+            for one in found.hits
+        ]
+        fields = {
+            "searched_messages": cards.messages,
+            "hits": hits,
+            "used": list(found.used),
+            "unused": list(found.unused),
+        }
         data = _of_memory(tools, place, fields, found=bool(hits))
     return _hits_answer(data, _for(asked.words) if asked.words else "to the work at hand", asked.limit)
 
@@ -99,7 +129,8 @@ def _smart_search(tools: ToolContext, asked: SmartSearch) -> ToolAnswer:
 def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
     searched, signals = f"{data['searched']} {SEARCHED}", _signals(data)
     if data["nothing_relevant"]:
-        return _answer(f"Nothing relevant {about}: {searched} searched.{signals}", data)
+        messages = f"{data['searched_messages']} of their messages"
+        return _answer(f"Nothing relevant {about}: {searched} and {messages} searched.{signals}", data)
     near, said = data.get("linked"), data.get("passages", [])
     body = (
         _rows_text(data["hits"]) + (f"\nLinked to these:\n{_rows_text(near)}" if near else "") + _said_in_sessions(said)
@@ -283,6 +314,7 @@ def _row_lines(row: Row) -> Iterator[str]:
     elif row["summary"]:
         yield f"{INDENT}summary: {quoted(row['summary'], SUMMARY)}"
     yield from (f"{INDENT}{_decision(each)}" for each in row["decisions"][:DECISIONS])
+    yield from (f"{INDENT}{line}" for each in row.get("passages", ()) for line in _said(each))
     if row["files"]:
         yield f"{INDENT}files: {_line(', '.join(row['files'][:FILES]))}"
     if row["url"]:
@@ -312,6 +344,15 @@ def _ending(row: Row) -> str:
 def _decision(decision: Row) -> str:
     who = one_line(" ".join(filter(None, (decision["author"], decision["role"].lower(), decision["at"][:10]))))
     return f"decided ({who}): {quoted(decision['text'])}"
+
+
+def _said(passage: Row) -> Iterator[str]:
+    """Who said what about the words, and where."""
+    who = signed(passage["author"], passage["role"])
+    said = f": {quoted(passage['text'])}" if passage["text"] else ""
+    yield f"said ({one_line(who)}, {passage['at'][:10]}){said}"
+    if "#" in passage["url"]:
+        yield passage["url"]
 
 
 def _decided(thread: Row) -> str:

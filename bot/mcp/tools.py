@@ -30,7 +30,6 @@ from bot.questions.requests import (
     WorkRequest,
     issue_named,
 )
-from bot.questions.search import AGO, moment_of
 from bot.questions.views import (
     COUNT,
     FLAG,
@@ -39,6 +38,7 @@ from bot.questions.views import (
     PASSAGE,
     RELATED,
     RELATED_PAGE,
+    SAID,
     SCORE,
     SESSION,
     TEXT,
@@ -52,6 +52,7 @@ from bot.questions.views import (
     says,
     schema_of,
 )
+from bot.reading.search_query import AGO, moment_of, search_query
 
 INSTRUCTIONS = (
     "The memory of this repository: its issues, pull requests, pages and agent sessions, how they ended and what was "
@@ -198,7 +199,9 @@ def memory_smart_search(
     use search_memories."""
     from bot.git.checkout import read_worktree
 
-    return SmartSearch(query.strip(), read_worktree(tools.where.folder), now(), limit)
+    words, moment = query.strip(), now()
+    worktree = read_worktree(tools.where.folder)
+    return SmartSearch(words, worktree, moment, limit, query=search_query(words, moment))
 
 
 def memory_what(tools: ToolContext) -> WorkRequest:
@@ -212,7 +215,13 @@ def memory_what(tools: ToolContext) -> WorkRequest:
 
 def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     tools: ToolContext,  # noqa: ARG001 - every tool gets it
-    query: Annotated[Words, Field(description="the words to look for")],
+    query: Annotated[
+        Words,
+        Field(
+            description='the words to look for; "a phrase" must stand there; author:, role:maintainer, before:30d, '
+            "after:2026-05-03, is:open, is:pr and label: narrow the search, as on GitHub"
+        ),
+    ],
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
         Literal["issue", "pull", "page", "session", "all"],
@@ -230,14 +239,14 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     limit: Limit = 10,
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
 ) -> WordSearch:
-    """Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by
-    state, kind, label and time; and what was said in agents' sessions on this machine. Use it when you know the words
-    to look for (an error message, a name, a file) and before you say that there is nothing about it. expand adds what
-    the hits link to, and what links to them. kind session searches sessions alone, and takes only since and limit. Read
-    a hit whole with get_conversation."""
+    """Search the issues, pull requests and pages of the repository's memory, and what was said there, by words alone,
+    best first, with filters by author, role, state, kind, label and time; and what was said in agents' sessions on this
+    machine. Use it when you know the words to look for (an error message, a name, a file) and before you say that there
+    is nothing about it. expand adds what the hits link to, and what links to them. kind session searches sessions
+    alone, and takes only since and limit. Read a hit whole with get_conversation."""
     labels = frozenset(filter(None, [label.strip()]))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
-    return WordSearch(query, choice, limit, expand)
+    return WordSearch(query, choice, limit, expand, query=search_query(query, now()))
 
 
 def get_conversation(
@@ -285,7 +294,14 @@ _SIGNALS = {
 }
 _SESSIONS = says("agents' sessions on this machine that worked on it, newest first", list_of(schema_of(SESSION)))
 _THREAD = {"anyOf": [schema_of(THREAD), {"type": "object", "maxProperties": 0}]}
-_HITS = list_of(schema_of(THREAD, score=SCORE, why=says("why it was found", TEXTS)))
+_HITS = list_of(
+    schema_of(
+        THREAD,
+        score=SCORE,
+        why=says("why it was found", TEXTS),
+        passages=says("what was said about the words, by whom and when", list_of(schema_of(SAID))),
+    )
+)
 _LINKED = list_of(
     schema_of(
         THREAD,
@@ -305,6 +321,9 @@ TITLES = {
 }
 
 
+_SEARCHED = says("how many of their messages were looked through", COUNT)
+
+
 def _schema(**fields: Schema) -> Schema:
     """The schema of an answer: the fields that all answers have, then its own."""
     return record(
@@ -317,7 +336,7 @@ def _schema(**fields: Schema) -> Schema:
 
 
 ANSWERS = {
-    "memory_smart_search": _schema(hits=_HITS, **_SIGNALS),
+    "memory_smart_search": _schema(searched_messages=_SEARCHED, hits=_HITS, **_SIGNALS),
     "memory_what": _schema(
         **{name: says(section.description, list_of({"$ref": "#/$defs/thread"})) for name, section in WORK.items()},
         sessions=_SESSIONS,
@@ -325,6 +344,7 @@ ANSWERS = {
     )
     | {"$defs": {"thread": schema_of(THREAD, why=says("why it is shown", TEXTS))}},
     "search_memories": _schema(
+        searched_messages=_SEARCHED,
         hits=_HITS,
         linked=_LINKED,
         passages=says(

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_fit
-from bot.memory.manifest import INDEX, MANIFEST_PATH, PARTS, Manifest, decode_manifest
+from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGE_PARTS, MESSAGES, PARTS, Manifest, decode_manifest
 from bot.memory.model_store import MODEL_FOLDER
-from bot.memory.records import RECORD_FOLDER, CorruptRecord, decode_record, in_order, record_path
+from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.records import CorruptRecord, decode_record, in_order
 from bot.memory.shards import ANSWERS, COMMENTS, DIGESTS, FIXES, REQUESTS, SCHEMAS, StoredShard
 from bot.memory.store import Snapshot
 
@@ -24,7 +25,8 @@ CHUNK = 1_000
 """Files read at a time when all are read."""
 
 _STORED: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS)
-_OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, INDEX, PARTS, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
+_INDEXES = (INDEX, PARTS, MESSAGES, MESSAGE_PARTS)
+_OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:

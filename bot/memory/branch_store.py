@@ -46,13 +46,13 @@ from bot.git.repository import (
     differing,
     import_stream,
 )
+from bot.memory.places import CLONE
 from bot.memory.store import Edits, Snapshot, flat, inside
 
 _LOG = logging.getLogger(__name__)
 _FILTER = "blob:none"
 _TEMPORARY = "precedent-"
 
-CLONE = "clone.git"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """Errors that a fresh clone would not cure."""
 

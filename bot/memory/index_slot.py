@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.errors import StoreError, UnreadableFile
-from bot.index import build_index, open_index
 from bot.index.document import document_of
-from bot.index.protocol import LAYOUT, PARTS_FOLDER, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
-from bot.memory.manifest import INDEX, PARTS, Manifest, damaged_files
+from bot.index.protocol import LAYOUT, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
+from bot.memory.manifest import INDEX, PARTS, Manifest
 from bot.memory.model_store import Embedder, Encoder
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits
+from bot.memory.stored_index import StoredIndex, other_maker
 from bot.reading.analyzer import ANALYSER_VERSION
 
 Answer = TypeVar("Answer")
-
-
-def other_maker(manifest: Manifest) -> str:
-    """The program that made the index of this manifest; empty if it was this version."""
-    if manifest.layout != LAYOUT:
-        return "an older version" if manifest.layout < LAYOUT else "a newer version"
-    return "" if manifest.analyser == ANALYSER_VERSION else "another analyser"
-
-
-def part_path(name: str) -> str:
-    """Where a store has this part of the index."""
-    return f"{PARTS}/{name[0]}/{name}"
 
 
 class IndexSlot:
@@ -43,11 +28,9 @@ class IndexSlot:
     """
 
     def __init__(self, state: MemoryState, embedder: Embedder | None = None, sizes: Sizes = USUAL) -> None:
-        self.state, self._embedder, self._sizes = state, embedder, sizes
+        self.state, self._embedder = state, embedder
         self._encoder: Encoder | None = None
-        self._folder: Path | None = None
-        self._index: Index | None = None
-        self._has_changed = False
+        self._stored = StoredIndex(state.base, INDEX, PARTS, sizes)
         self._behind: dict[ThreadId, Record] = {}
 
     @property
@@ -97,63 +80,47 @@ class IndexSlot:
         With ``embeds`` it has the slow vectors of the downloaded model too. Digests that this version makes differently
         are renewed.
         """
-        if self._index:
-            self._index.close()
-        self._index, self._behind = None, {}
+        self._behind = {}
         fingerprint = self._embedder.fingerprint if self._embedder and embeds else ""
         self.state.manifest = replace(self.state.manifest, index={}, embedder=fingerprint)
         self.drop_encoder()
-        self._folder = self.state.base.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
         threads = self.state.living(tick)
-        build_index(
-            self._folder, (self._document(each, self.state.fresh_digest(each)) for each in threads), self._sizes
-        )
-        self._index, self._has_changed = open_index(self._folder, self._fetch, self._sizes), True
-        return self._index
+        return self._stored.build(self._document(each, self.state.fresh_digest(each)) for each in threads)
 
     def edits(self) -> tuple[Edits, Manifest]:
         """The files of the index that have to be written, and the manifest of the state with them."""
         if self._behind:
             self.ask(lambda _: None, None)
         known = self.state.manifest
-        if not self._has_changed or self._folder is None:
+        if not self._stored.has_changed:
             return {}, known
-        manifest = known.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
-        kept = {f"{INDEX}/{name}" for name in manifest.index}
-        found: dict[str, Path | None] = {path: None for path in self.state.base.every_path(INDEX) if path not in kept}
-        found |= {f"{INDEX}/{name}": self._folder / name for name in manifest.index.keys() - known.index.keys()}
-        return found | self._part_edits(self._folder / PARTS_FOLDER), manifest
-
-    def _part_edits(self, folder: Path) -> dict[str, Path | None]:
-        """The parts that were written; whatever else lies in their place is deleted."""
-        kept = {part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
-        gone: dict[str, Path | None] = {path: None for path in self.state.base.every_path(PARTS) if path not in kept}
-        return gone | {path: file for path, file in kept.items() if file.is_file()}
+        found, hashes = self._stored.edits(known.index)
+        return found, replace(known, index=hashes, analyser=ANALYSER_VERSION, layout=LAYOUT)
 
     def _document(self, thread: Thread, digest: Digest) -> IndexDocument:
         return document_of(thread, digest, self.encoder.vectors(thread))
 
     def _ready(self) -> Index:
-        if self._index is None:
+        index = self._stored.index
+        if index is None:
             if fault := self._fault():
                 return self._repaired(fault)
-            self._index = open_index(self._stored_folder(), self._fetch, self._sizes)
+            index = self._stored.open()
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
-            self._index.update((self._document(each, self.state.digest(each)) for each in threads), gone)
-            self._behind, self._has_changed = {}, True
-        return self._index
+            index.update((self._document(each, self.state.digest(each)) for each in threads), gone)
+            self._behind, self._stored.has_changed = {}, True
+        return index
 
     def _fault(self) -> str:
         """Why the stored index cannot be used as it is; empty when it can."""
         manifest = self.state.manifest
         if not manifest.index:
             return "missing"
-        if maker := other_maker(manifest):
+        if maker := other_maker(manifest.layout, manifest.analyser):
             return f"made by {maker}"
-        wrong = self.state.base.snapshot.foreign_files(INDEX) or damaged_files(manifest, self._stored_folder())
-        return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
+        return self._stored.damage(manifest.index)
 
     def _repaired(self, fault: str) -> Index:
         index = self.rebuild()
@@ -161,20 +128,3 @@ class IndexSlot:
             count = self.state.manifest.threads
             self.state.notes.add(f"The index was {fault}: it was rebuilt from {count} records.")
         return index
-
-    def _stored_folder(self) -> Path:
-        if self._folder is None:
-            self._folder = self.state.base.snapshot.checkout(INDEX)
-        return self._folder
-
-    def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The parts of these names that the store has, in one exchange."""
-        snapshot = self.state.base.snapshot
-        stored = set(snapshot.paths(PARTS))
-        wanted = {path: name for name in names if (path := part_path(name)) in stored}
-        try:
-            return {wanted[path]: data for path, data in snapshot.read(wanted).items()}
-        except StoreError as error:
-            if type(error) in (StoreError, UnreadableFile):  # a foreign file, not trouble with the network or the disk
-                raise IndexCorrupt(str(error)) from error
-            raise

@@ -69,9 +69,9 @@ def _short(number: object) -> str:
 
 
 MANIFEST_PATH = "manifest.json"
-INDEX = "index"
-PARTS = "index-parts"
-"""Next to the index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
+INDEX, MESSAGES = "index", "messages"
+PARTS, MESSAGE_PARTS = "index-parts", "messages-parts"
+"""Next to their index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
@@ -99,6 +99,20 @@ _ALWAYS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFiles:
+    """The index of messages as it is stored: SHA-256 of its ``files`` by name, and which version made them.
+
+    ``behind``: the threads that changed since, each with the most messages that it had meanwhile. Without files nothing
+    but these threads is remembered.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    layout: int = 0
+    analyser: str = ""
+    behind: dict[ThreadId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a memory holds, and how far it has read. Fields that a version does not know are dropped.
 
@@ -116,6 +130,7 @@ class Manifest:
     - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
     - ``owed``: the comments to be renewed because a thread that they show changed, oldest change first.
     - ``unseen``: threads that GitHub does not show now.
+    - ``messages``: the index of messages; None where an earlier version wrote, which knew no such index.
     - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
     """
 
@@ -137,6 +152,7 @@ class Manifest:
     repo: str = ""
     owed: tuple[Renewal, ...] = ()
     unseen: tuple[ThreadId, ...] = ()
+    messages: MessageFiles | None = None
     forgotten: int = 0
 
     def promised_within_day(self, now: datetime) -> int:
@@ -202,12 +218,6 @@ class Manifest:
         kept = [moment for moment in written if moment > max(written) - WRITTEN_WITHIN]
         return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
 
-    def with_index(self, folder: Path, analyser: str, layout: int) -> Manifest:
-        """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
-        names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
-        hashes = {name: self.index.get(name) or file_hash(folder / name) for name in names}
-        return replace(self, index=hashes, analyser=analyser, layout=layout)
-
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest. Fields that came later than _ALWAYS are left out while they are empty."""
@@ -226,6 +236,9 @@ def _plain(value: Any) -> Any:
             return stored_fields(value)
         case HistoryProgress():
             return _reading_fields(value)
+        case MessageFiles():
+            made = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
+            return made | {"behind": [[key, count] for key, count in value.behind.items()]}
     return value
 
 
@@ -256,6 +269,7 @@ def decode_manifest(data: bytes) -> Manifest:
             forgotten=_count(stored.get("forgotten", 0)),
             owed=tuple(_readable(_listed(stored, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
+            messages=_messages(stored.get("messages")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -306,6 +320,16 @@ def _reading(value: Any) -> HistoryProgress | None:
         return None
 
 
+def _messages(value: Any) -> MessageFiles | None:
+    """The index of messages; None if this cannot be read: then it is built again."""
+    try:
+        behind = {parse_key(key): _count(count) for key, count in value["behind"]}
+        files = {str(name): str(digest) for name, digest in value["files"].items()}
+        return MessageFiles(files, _count(value["layout"]), str(value["analyser"]), behind)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
 def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("no such count")
@@ -321,11 +345,17 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def damaged_files(manifest: Manifest, folder: Path) -> list[str]:
-    """The index files that are missing, unknown, or differ from the manifest."""
+def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
+    """SHA-256 of the files in ``folder`` by name; a name stands for one content, so ``known`` ones are not read."""
+    names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
+    return {name: known.get(name) or file_hash(folder / name) for name in names}
+
+
+def damaged_files(hashes: Mapping[str, str], folder: Path) -> list[str]:
+    """The files that are missing, unknown, or differ from these hashes."""
     present = {path.name for path in folder.iterdir()}
-    wrong = present.symmetric_difference(manifest.index)
-    return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != manifest.index[name]})
+    wrong = present.symmetric_difference(hashes)
+    return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != hashes[name]})
 
 
 def next_pending(

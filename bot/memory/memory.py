@@ -17,6 +17,7 @@ from bot.index.protocol import USUAL, Narrowing, Query, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX, MANIFEST_PATH, Manifest, encode_manifest
+from bot.memory.message_index import MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
@@ -37,9 +38,9 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
 class Memory:
     """One repository's memory, and the library that recall asks. `stage` makes changes searchable, `commit` durable.
 
-    ``state`` is the newest known state with this run's changes on top, ``index`` the index of it; `open` and `commit`
-    replace both. ``repo`` (OWNER/NAME) tells links to the repository itself from others, ``sizes`` which parts of the
-    index are files of their own.
+    ``state`` is the newest known state with this run's changes on top, ``index`` and ``messages`` are its indexes;
+    `open` and `commit` replace all three. ``repo`` (OWNER/NAME) tells links to the repository itself from others,
+    ``sizes`` which parts of an index are files of their own.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Memory:
         """Whether this run installed a learned model."""
         self._went_back = False
         self._index: IndexSlot | None = None
+        self._messages: MessageIndex | None = None
         self._staged: list[Changes] = []
         self._model_update: ModelUpdate | None = None
         self._was_rebuilt = False
@@ -96,6 +98,13 @@ class Memory:
         return self._index
 
     @property
+    def messages(self) -> MessageIndex:
+        if self._messages is None:
+            self.open()
+        assert self._messages is not None
+        return self._messages
+
+    @property
     def state(self) -> MemoryState:
         return self.index.state
 
@@ -117,6 +126,16 @@ class Memory:
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
+
+    @property
+    def message_count(self) -> int:
+        """Number of messages that a search looks through."""
+        return self.messages.ask(len, 0)
+
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        """Search all messages; the id of an entry is a `message_id`. Where the index is behind, it is brought up to
+        date, and `commit` writes it."""
+        return self.messages.ask(lambda index: index.search(query, **options), [])
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)
@@ -156,6 +175,7 @@ class Memory:
             self._model_update = None  # it may have learned from them
         records = self.state.apply(changes, tick)
         self.index.update(records)
+        self.messages.update(records)
         if any(map(is_forgotten, records)):
             self.index.drop_encoder()
         return records
@@ -167,15 +187,17 @@ class Memory:
         self.index.drop_encoder()
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
-        """Make the index again from the records (staged; `commit` writes it)."""
+        """Make both indexes again from the records (staged; `commit` writes them)."""
         self.index.rebuild(tick, embeds=True)
+        self.messages.rebuild()
         self._was_rebuilt = True
 
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""
+        messages, known = self.messages.edits()
         index, manifest = self.index.edits()
-        found = {**self.state.edits(), **index}
-        data = encode_manifest(manifest)
+        found = {**self.state.edits(), **index, **messages}
+        data = encode_manifest(replace(manifest, messages=known))
         return found if data == self.state.base.files[MANIFEST_PATH] else {**found, MANIFEST_PATH: data}
 
     def commit(self, message: str, *, squash: bool = False) -> bool:
@@ -217,6 +239,7 @@ class Memory:
         """Take this state with nothing staged; ``paths`` will be read."""
         state = MemoryState(BaseState(snapshot, self.notes, paths), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
+        self._messages = MessageIndex(state, self._sizes)
         self._staged, self._model_update, self._was_rebuilt = [], None, False
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:

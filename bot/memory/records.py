@@ -18,34 +18,13 @@ from bot.domain.thread_json import (
     thread_from_archive,
     without_defaults,
 )
+from bot.memory.places import RECORD_FOLDER
 
-RECORD_FOLDER = "records"
-FOLDER_SIZE = 100
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", re.ASCII)  # shorter than a hash: no key looks like one
 _PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
 
 
 class CorruptRecord(ValueError):
     """This program never wrote such a record."""
-
-
-def folder_of(key: ThreadId) -> str:
-    """The folder that a thread shares with its neighbours: number // 100, or a hash for other keys."""
-    if isinstance(key, int):
-        return f"{key // FOLDER_SIZE:04d}"
-    return "x" + _hash(key)[:2]
-
-
-def record_path(key: ThreadId) -> str:
-    """The path of a thread's record, for example ``records/0042/4242.json``."""
-    folder = folder_of(key)
-    if isinstance(key, str) and not _PLAIN_KEY.fullmatch(key):
-        key = _hash(key)
-    return f"{RECORD_FOLDER}/{folder}/{key}.json"
-
-
-def _hash(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 def in_order(paths: Iterable[str]) -> list[str]:

@@ -26,7 +26,8 @@ from bot.domain.thread_json import (
     time_or_none,
     without_defaults,
 )
-from bot.memory.records import folder_of, sort_key
+from bot.memory.places import folder_of
+from bot.memory.records import sort_key
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")

@@ -33,7 +33,8 @@ from bot.memory.manifest import (
     within_bounds,
 )
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
-from bot.memory.records import RECORD_FOLDER, encode_record, in_order, record_path, same_content, sort_key, wins
+from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.records import encode_record, in_order, same_content, sort_key, wins
 from bot.memory.shards import (
     ANSWERS,
     COMMENTS,
@@ -162,6 +163,10 @@ class MemoryState:
     def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
         """Our comments that stand on these threads, and the keys of those that show them."""
         return self._comments.of(ids)
+
+    def is_damaged(self, key: ThreadId) -> bool:
+        """Whether the stored record of this thread was read and is damaged."""
+        return self.base.known.get(key) is None and self.base.files.get(record_path(key)) is not None
 
     def is_shown(self, key: ThreadId) -> bool:
         """Whether one of our comments shows this thread."""
@@ -353,7 +358,7 @@ class MemoryState:
         threads, tombstones = self.manifest.threads, self.manifest.tombstones
         for record in records:
             old = self._known(record.id)
-            is_damaged = old is None and self.base.files.get(record_path(record.id)) is not None
+            is_damaged = old is None and self.is_damaged(record.id)
             threads += isinstance(record, Thread) - (is_damaged or isinstance(old, Thread))
             tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
             self._written[record.id] = record

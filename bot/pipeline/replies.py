@@ -223,6 +223,7 @@ def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -
     names = (*told, *(["others_left"] if request.others else []))
     limit = run.settings.commands.searches_per_hour
     lines = [sentence(name, request.command, run.renderer.words, limit) for name in names]
+    lines += [_searched(run)] if "nothing" in told else []
     is_hushed = request.by.casefold() in {each.casefold() for each in run.settings.ignore.people}
     rendered = run.renderer.reply(
         plan.context,
@@ -235,6 +236,15 @@ def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -
     if rendered.problem:
         run.note(rendered.problem)
     return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
+
+
+def _searched(run: RunContext) -> str:
+    """How much was looked through."""
+    words, messages = run.renderer.words, run.memory.message_count
+    threads = words.number(run.memory.state.manifest.threads)
+    if not messages:
+        return words.say("reply_searched_threads", threads=threads)
+    return words.say("reply_searched", threads=threads, messages=words.number(messages))
 
 
 def may_administer(request: ParsedRequest, run: RunContext) -> bool:
@@ -253,7 +263,7 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
-    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only)
+    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only, request.at)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:

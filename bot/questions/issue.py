@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 from bot.comment.prompt import Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.card import LEAST_PART
+from bot.domain.card import LEAST_PART, MessageHit, Passage
+from bot.domain.digest import LATE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
+from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
+from bot.questions.order import ThreadEvidence, merged
+from bot.questions.passages import passages_of, said_in, with_phrases
 from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
 from bot.reading.requests import recall_question
+from bot.reading.search_query import SearchQuery, search_query
 from bot.reading.signals import strip_boilerplate
 from bot.recall.answer import recall, with_fixes
 from bot.recall.library import Library, WithoutWords, threads, word_query
@@ -50,7 +55,7 @@ class QuestionService:
     """Where people ask: the memory, in which those who want it so said nothing, and what an answer depends on.
 
     ``skip`` names the threads that are never part of an answer, such as the one that is asked on, ``only`` those that
-    alone may be, where there are any.
+    alone may be, where there are any. ``now`` is when it is asked.
     """
 
     library: Library
@@ -58,6 +63,7 @@ class QuestionService:
     place: RepositoryAddress
     skip: tuple[ThreadId, ...] = ()
     only: frozenset[ThreadId] = frozenset()
+    now: datetime = LATE
 
     @property
     def quiet(self) -> Library:
@@ -66,20 +72,21 @@ class QuestionService:
 
 
 def search_words(words: str, service: QuestionService, *, is_question: bool = False) -> Context:
-    """The threads that speak of these words, the best first, at most five, each with how it ended and was decided.
+    """The threads that speak of these words, the best first, at most five, each with how it ended, what was decided and
+    what was said about the words.
 
-    ``is_question``: without threads that only ask, as those answer nothing.
+    ``words`` may have qualifiers (`bot.reading.search_query`). ``is_question``: without threads that only ask, as those
+    answer nothing.
     """
-    wanted = _weights(words, service.library)
-    candidates = _candidates(words, service)
-    candidates = _answering(candidates, service) if is_question else candidates
-    found = [thread.id for thread in candidates if _part(wanted, _text(thread)) >= LEAST_PART]
-    return _answer(_shown(found[:MOST], words, CHARS, service), service)
+    query = search_query(words, service.now, strict=False)
+    found = _candidates(query, service)
+    kept = _answering(found.threads, service) if is_question else found.threads
+    return _answer(_shown([thread.id for thread in kept][:MOST], query, service, found.said), service)
 
 
 def about_issue(numbers: Sequence[int], service: QuestionService) -> Context:
     """These issues in full, as if a text had pointed at them; what there is no record of is said to be missing."""
-    return _answer(_shown(numbers, "", service.settings.references.chars, service), service)
+    return _answer(_mentions(numbers, "", service.settings.references.chars, service), service)
 
 
 def decisions_about(topic: str, service: QuestionService) -> Context:
@@ -88,20 +95,22 @@ def decisions_about(topic: str, service: QuestionService) -> Context:
     A thread decides it when one of its decisions, read together with the title, names most of the topic; only such
     decisions are in the answer.
     """
-    wanted = _weights(topic, service.library)
+    query = search_query(topic, service.now, strict=False)
+    wanted = _weights(query.words, service.library)
     deciding: dict[ThreadId, tuple[Decision, ...]] = {}
     related: list[ThreadId] = []
-    candidates = _answering(_candidates(topic, service), service)
-    known = _shown([thread.id for thread in candidates], topic, CHARS, service)
+    found = _candidates(query, service)
+    candidates = _answering(found.threads, service)
+    known = _shown([thread.id for thread in candidates], query, service, found.said)
     for mention in known:
         named = ((d, _part(wanted, f"{mention.title}\n{d.text}")) for d in mention.decisions)
         telling = tuple(decision for decision, part in named if part >= LEAST_ABOUT)
         if telling:
             deciding[mention.id] = telling
-        elif _part(wanted, mention.title) >= LEAST_ABOUT:
+        elif _part(wanted, mention.title) >= LEAST_ABOUT or _says(mention, wanted):
             related.append(mention.id)
     by_id = {mention.id: mention for mention in known}
-    best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
+    best = [replace(by_id[key], decisions=telling, passage=None) for key, telling in deciding.items()]
     return _answer([*best, *(by_id[key] for key in related)][:MOST], service)
 
 
@@ -202,23 +211,71 @@ def _weights(words: str, library: Library) -> Mapping[str, float]:
 
 def _part(wanted: Mapping[str, float], text: str) -> float:
     """The part of the words that a text holds, weighed by their rarity, in 0..1."""
+    return _share(wanted, set(terms(text)))
+
+
+class _Candidates(NamedTuple):
+    """Threads, best first, and what was said about the words in them."""
+
+    threads: list[Thread]
+    said: Mapping[ThreadId, Passage]
+
+
+def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
+    """The threads with enough of the words, in the order of `bot.questions.order`."""
+    wanted = _weights(query.words, service.library)
+    ranked = merged(_about(query, wanted, service), _said(query, wanted, service))
+    found = threads(service.quiet, [key for key, _ in ranked], None)
+    said = {key: said_in(thread) for key, thread in found.items()}
+    if query.phrases:
+        ranked = with_phrases(ranked, query, {key: one.title for key, one in found.items()}, lambda _: said)
+    kept = [
+        (found[key], one)
+        for key, one in ranked
+        if key in found
+        and query.keeps_thread(found[key])
+        and max(one.part, _part(wanted, _text(found[key]))) >= LEAST_PART
+    ]
+    passages = passages_of(((thread.id, one.message) for thread, one in kept), query, lambda _: said)
+    return _Candidates([thread for thread, _ in kept], passages)
+
+
+def _about(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> dict[ThreadId, ThreadEvidence]:
+    """The threads with the best titles, opening texts and digests."""
+
+    def keep(entry: IndexEntry) -> bool:
+        is_opened = query.keeps_message(entry.author, None, entry.created_at)
+        return is_opened and _may_be_told(entry, entry.id, query, service)
+
+    hits = service.library.search(word_query(query.words), limit=READ, keep=keep)
+    return {hit.entry.id: ThreadEvidence(hit.score, _share(wanted, hit.terms), hit.terms) for hit in hits}
+
+
+def _said(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> list[MessageHit]:
+    """The best messages. Their entries have no labels: those are compared when the threads are read."""
+
+    def keep(entry: IndexEntry) -> bool:
+        is_wanted = query.keeps_message(entry.author, entry.role, entry.created_at)
+        return is_wanted and _may_be_told(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
+
+    hits = service.quiet.search_messages(word_query(query.words), limit=READ, keep=keep)
+    return [_message_hit(hit, _share(wanted, hit.terms)) for hit in hits]
+
+
+def _message_hit(hit: Hit, part: float) -> MessageHit:
+    one, place = hit.entry, message_of(hit.entry.id)
+    return MessageHit(*place, one.author, one.role, one.created_at, hit.score, part, hit.terms)
+
+
+def _may_be_told(entry: IndexEntry, key: ThreadId, query: SearchQuery, service: QuestionService) -> bool:
+    is_issue = entry.kind.is_on_github and isinstance(key, int)
+    is_told = key not in service.skip and (not service.only or key in service.only)
+    return is_issue and is_told and query.keeps_thread(entry)
+
+
+def _share(wanted: Mapping[str, float], held: Iterable[str]) -> float:
     whole = sum(wanted.values())
-    held = set(terms(text)) & wanted.keys()
-    return sum(wanted[term] for term in held) / whole if whole else 0.0
-
-
-def _candidates(words: str, service: QuestionService) -> list[Thread]:
-    hits = service.library.search(
-        word_query(words),
-        limit=READ,
-        keep=lambda entry: entry.kind.is_on_github and isinstance(entry.id, int) and _may_be_told(entry.id, service),
-    )
-    found = threads(service.quiet, [hit.entry.id for hit in hits], None)
-    return [found[hit.entry.id] for hit in hits if hit.entry.id in found]
-
-
-def _may_be_told(key: ThreadId, service: QuestionService) -> bool:
-    return key not in service.skip and (not service.only or key in service.only)
+    return sum(wanted.get(term, 0.0) for term in held) / whole if whole else 0.0
 
 
 def _text(thread: Thread) -> str:
@@ -226,7 +283,22 @@ def _text(thread: Thread) -> str:
     return said[:MAX_TEXT]
 
 
-def _shown(numbers: Iterable[ThreadId], words: str, chars: int, service: QuestionService) -> list[Mention]:
+def _says(mention: Mention, wanted: Mapping[str, float]) -> bool:
+    """Whether a passage and the title name most of the topic."""
+    said = mention.passage
+    return said is not None and _part(wanted, f"{mention.title}\n{said.text}") >= LEAST_ABOUT
+
+
+def _shown(
+    numbers: Iterable[ThreadId], query: SearchQuery, service: QuestionService, said: Mapping[ThreadId, Passage]
+) -> list[Mention]:
+    """Each of these issues, or the one that it is a duplicate of, once, with what was said about the words."""
+    found = _mentions(numbers, query.words, CHARS, service)
+    by_original = {key: said[one] for mention in found for one in mention.chain if one in said for key in [mention.id]}
+    return [replace(one, passage=said.get(one.id) or by_original.get(one.id)) for one in found]
+
+
+def _mentions(numbers: Iterable[ThreadId], words: str, chars: int, service: QuestionService) -> list[Mention]:
     """Each of these issues, or the one that it is a duplicate of, once; conversations near to the words."""
     wanted = list(numbers)
     asking = Thread(

@@ -6,12 +6,14 @@ The command line, the tools for agents and the bot's replies fill these; `bot.qu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from bot.domain.card import Card, CardHit, CardId, CardLink
+from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, SaidMessage
+from bot.domain.kinds import Kind
 from bot.errors import UserError
+from bot.reading.search_query import SearchQuery
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
@@ -22,6 +24,18 @@ DAYS, MAX_DAYS = 7, 30
 
 MIN_CHARS, MAX_CHARS = 1_000, 120_000
 """Limits of the characters of their text, markup included; the larger is about 30,000 tokens."""
+
+
+Keep = Callable[[Card], bool]
+"""Whether a thread is wanted."""
+
+ReadMessages = Callable[[Iterable[CardId]], Mapping[CardId, Sequence[SaidMessage]]]
+"""The messages of those threads whose records are at hand, the opening text first."""
+
+
+def nothing_read(_: Iterable[CardId]) -> dict[CardId, Sequence[SaidMessage]]:
+    """For a caller without records."""
+    return {}
 
 
 class SearchFilter(NamedTuple):
@@ -46,10 +60,11 @@ class SearchFilter(NamedTuple):
 
 
 class WordSearch(NamedTuple):
-    """Find at most ``limit`` threads of this choice by words; if its kind is ``session``, messages of transcripts, and
-    if it is ``all``, both.
+    """Find at most ``limit`` threads of this choice by a query; if its kind is ``session``, messages of transcripts; if
+    it is ``all``, both.
 
-    ``expand`` adds the threads one link away. ``logs`` are transcripts besides those that the settings name.
+    ``words`` are those that were typed, ``query`` what they mean (None: just words). ``expand`` adds the threads one
+    link away. ``logs`` are transcripts besides those that the settings name.
     """
 
     words: str
@@ -57,10 +72,15 @@ class WordSearch(NamedTuple):
     limit: int = 10
     expand: bool = False
     logs: tuple[str, ...] = ()
+    query: SearchQuery | None = None
+
+    @property
+    def meant(self) -> SearchQuery:
+        return self.query or SearchQuery(self.words)
 
     @property
     def is_of_sessions(self) -> bool:
-        return self.choice.kind == "session"
+        return self.choice.kind == "session" or self.meant.kinds == {Kind.SESSION}
 
     @property
     def takes_sessions(self) -> bool:
@@ -76,14 +96,21 @@ class WordSearch(NamedTuple):
 
 
 class SmartSearch(NamedTuple):
-    """Find at most ``limit`` threads about these words, or without words about the work in the checkout, as of
-    ``now``. ``keep`` filters them."""
+    """Find at most ``limit`` threads about this query, or without one about the work in the checkout, as of ``now``.
+
+    ``words`` are those that were typed, ``query`` what they mean (None: just words). ``keep`` filters threads.
+    """
 
     words: str
     worktree: Worktree
     now: datetime
     limit: int = 20
-    keep: Callable[[Card], bool] | None = None
+    keep: Keep | None = None
+    query: SearchQuery | None = None
+
+    @property
+    def meant(self) -> SearchQuery:
+        return self.query or SearchQuery(self.words)
 
 
 class WorkRequest(NamedTuple):
@@ -146,6 +173,11 @@ class Cards(Protocol):
         """Number of threads."""
         ...
 
+    @property
+    def messages(self) -> int:
+        """Number of messages that can be searched, 0 before the memory has an index of them."""
+        ...
+
     def search(
         self,
         weights: Mapping[str, float],
@@ -159,6 +191,21 @@ class Cards(Protocol):
         Searches titles, opening texts, decisions, keywords, files and summaries. Best first; equal scores by id,
         numbers before texts. Leaves out threads that ``keep`` refuses or whose `CardHit.part` is below ``floor``.
         """
+        ...
+
+    def search_messages(
+        self,
+        weights: Mapping[str, float],
+        *,
+        limit: int,
+        keep: Callable[[MessageHit], bool] | None = None,
+        floor: float = 0.0,
+    ) -> list[MessageHit]:
+        """As `search`, for the messages of threads: opening texts, with their titles, and comments."""
+        ...
+
+    def newest(self, limit: int, keep: Keep) -> list[Card]:
+        """The ``limit`` threads that changed last among those that ``keep`` lets through."""
         ...
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:

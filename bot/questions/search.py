@@ -1,29 +1,25 @@
-"""Searches by words, with filters."""
+"""Searches by words, with filters: the threads, and what was said in them."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.domain.card import LEAST_PART, CardHit, SessionPassage
-from bot.reading.analyzer import terms
+from bot.domain.card import CardHit, CardId, Passage, SessionPassage
+from bot.questions.passages import passages_of
+from bot.questions.requests import Cards, ReadMessages, SearchFilter, WordSearch, nothing_read
+from bot.questions.thread_search import find_threads
 
 if TYPE_CHECKING:
     from bot.questions.related import Hop
-    from bot.questions.requests import Cards, WordSearch
-
-AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
-_NAMED = re.compile(r"(?<!\S)#([0-9]{1,15})(?!\S)", re.ASCII)
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 class ThreadHits(NamedTuple):
-    """The threads that a search found, best first, and those one link away."""
+    """The threads that a search found, best first, what was said there, and the threads one link away."""
 
     found: tuple[CardHit, ...]
     near: tuple[Hop, ...] = ()
+    passages: Mapping[CardId, Passage] = {}
 
 
 class SessionHits(NamedTuple):
@@ -33,30 +29,27 @@ class SessionHits(NamedTuple):
     searched: int
 
 
-def search_memory(asked: WordSearch, cards: Cards) -> ThreadHits:
-    """Find the threads that the words name by number (``#48``), then those that hold enough of the words."""
-    weights = {term: float(count) for term, count in Counter(terms(asked.words)).items()}
-    limit, keeps = asked.limit, asked.choice.keeps
-    found = {one.card.id: one for one in cards.search(weights, limit=limit, keep=keeps, floor=LEAST_PART)}
-    numbers = [int(number) for number in _NAMED.findall(asked.words)][:limit]
+def search_memory(asked: WordSearch, cards: Cards, read: ReadMessages = nothing_read) -> ThreadHits:
+    """Find the threads that the words name by number (``#48``), then those that hold enough of the words.
+
+    Without words: those that the qualifiers let through, the one that changed last first.
+    """
+    query, limit = asked.meant, asked.limit
+    keep = None if asked.choice == SearchFilter() else asked.choice.keeps
+    hits = find_threads(query, cards, read, limit=limit, keep=keep)
+    found = {one.card.id: one for one in hits}
+    numbers = query.numbers[:limit]
     by_number = cards.cards(numbers) if numbers else {}
-    named = [by_number[n] for n in dict.fromkeys(numbers) if n in by_number and keeps(by_number[n])]
+    named = [
+        by_number[n]
+        for n in numbers
+        if n in by_number and asked.choice.keeps(by_number[n]) and query.keeps_thread(by_number[n])
+    ]
     first = {card.id: found.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
-    hits = tuple({**first, **found}.values())[:limit]
+    shown = tuple({**first, **found}.values())[:limit]
+    said = passages_of(((one.card.id, one.message) for one in shown), query, read)
     if not asked.expand:
-        return ThreadHits(hits)
+        return ThreadHits(shown, passages=said)
     from bot.questions.related import expand
 
-    return ThreadHits(hits, expand([one.card.id for one in hits], cards))
-
-
-def moment_of(text: str, now: datetime) -> datetime:
-    """Read a day (``2026-05-03``), or an age in days, weeks, months of 30 days or years of 365 days (``7d``).
-
-    Raises ValueError or OverflowError for anything else.
-    """
-    ago = AGO.fullmatch(text)
-    if ago:
-        return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return ThreadHits(shown, expand([one.card.id for one in shown], cards), said)

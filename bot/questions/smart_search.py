@@ -6,17 +6,17 @@ the best one's, 1 where the branch or its commits name it outright. Equal ranks:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.domain.card import LEAST_PART, Card, CardHit, CardId, Worktree
-from bot.questions.requests import Cards, SmartSearch
+from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, Worktree
+from bot.questions.passages import passages_of
+from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
+from bot.questions.thread_search import find_threads
 from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
-
-Keep = Callable[[Card], bool]
 
 CANDIDATES = 50
 SHOWN = 20
@@ -25,6 +25,9 @@ NAMED = 1.3
 _AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
 _BESIDE = 0.3
 """Weight of the checkout's query next to typed words."""
+
+_ASKED_FOR = 2.0
+"""The share of a thread that the words name by its number, which puts it first."""
 
 _LEAST_OF_BRANCH = 0.4
 _LEAST_TERMS = 2
@@ -40,20 +43,26 @@ _LEAST_NAME = 6
 
 
 class RankedThread(NamedTuple):
-    """A thread, its rank's number (≥ 0) and the reasons for it in a few words each; they hold strangers' text."""
+    """A thread, its rank's number (≥ 0) and the reasons for it in a few words each; they hold strangers' text.
+
+    ``message`` is the best message about the words, if there is one.
+    """
 
     card: Card
     score: float
     why: tuple[str, ...]
+    message: MessageHit | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SmartSearchAnswer:
-    """The relevant threads, best first; the signals they were ranked by, and those that could not be used."""
+    """The relevant threads, best first, and what was said there about the words; the signals they were ranked by, and
+    those that could not be used."""
 
     hits: tuple[RankedThread, ...] = ()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    passages: Mapping[CardId, Passage] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -67,18 +76,19 @@ class _Candidate:
     named: tuple[str, ...] = ()
     is_named: bool = False
     has_evidence: bool = False
+    message: MessageHit | None = None
 
 
 @dataclass(slots=True)
 class _Pool:
     cards: Cards
-    keep: Keep | None
+    keep: Keep
     found: dict[CardId, _Candidate] = field(default_factory=dict)
 
     def at(self, card: Card) -> _Candidate | None:
         """The candidate of this thread, created if missing; None if the thread may not be shown."""
         if card.id not in self.found:
-            if self.keep is not None and not self.keep(card):
+            if not self.keep(card):
                 return None
             self.found[card.id] = _Candidate(card)
         return self.found[card.id]
@@ -89,7 +99,7 @@ class _Pool:
         return [one for card in known.values() if (one := self.at(card)) is not None]
 
 
-def smart(request: SmartSearch, cards: Cards) -> SmartSearchAnswer:
+def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read) -> SmartSearchAnswer:
     """Find the threads about some words, or without words those about the work in the checkout.
 
     With words a hit holds half of them by rarity. Without, it has evidence: the branch or its commits name it, it names
@@ -97,23 +107,24 @@ def smart(request: SmartSearch, cards: Cards) -> SmartSearchAnswer:
     A duplicate is replaced by the thread that it duplicates.
     """
     checkout, now = request.worktree, request.now
-    asked = dict.fromkeys(terms(request.words), 1.0)
+    query = request.meant
     signs = worktree_query(checkout)
-    pool = _Pool(cards, request.keep)
-    if asked:
-        _by_words(asked, signs, pool)
+    pool = _Pool(cards, lambda card: query.keeps_thread(card) and (request.keep is None or request.keep(card)))
+    if terms(query.words) or query.is_narrow or query.numbers:
+        _by_words(request, signs, pool, read)
     else:
         _by_checkout(signs, pool)
     _name(pool, signs, checkout.branch)
     _fold(pool)
-    text = f"{request.words} ; {signs.text}"
+    text = f"{query.words} ; {signs.text}"
     ranked = [
-        RankedThread(one.card, _score(one, now), _why(one, text, now))
+        RankedThread(one.card, _score(one, now), _why(one, text, now), one.message)
         for one in pool.found.values()
         if one.has_evidence
     ]
     hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
-    return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs))
+    said = passages_of(((one.card.id, one.message) for one in hits), query, read)
+    return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs), said)
 
 
 def recency(updated: datetime, now: datetime) -> float:
@@ -147,22 +158,30 @@ def written(text: str, found: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(plain(forms[term]) for term in found if term in forms))[:_MAX_WORDS]
 
 
-def _by_words(asked: Mapping[str, float], signs: WorktreeQuery, pool: _Pool) -> None:
+def _by_words(request: SmartSearch, signs: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
+    query = request.meant
     named = {*signs.tickets, *signs.mentioned}
     theirs = _files(signs.files, pool.cards)
-    found = pool.cards.search(asked, limit=CANDIDATES, keep=pool.keep, floor=LEAST_PART)
+    found = find_threads(query, pool.cards, read, limit=CANDIDATES, keep=request.keep)
     if named or theirs:
         wanted = (named | theirs.keys()) - {one.card.id for one in found}
-        found += pool.cards.search(asked, limit=CANDIDATES, keep=lambda card: card.id in wanted, floor=LEAST_PART)
+
+        def is_wanted(card: Card) -> bool:
+            return card.id in wanted and pool.keep(card)
+
+        found += find_threads(query, pool.cards, read, limit=CANDIDATES, keep=is_wanted)
     shares = _shares(found)
     implied = _shares(_search(signs.weights, pool)) if signs.weights else {}
     total = {one.card.id: shares[one.card.id] + _BESIDE * implied.get(one.card.id, 0.0) for one in found}
-    best = max(total.values(), default=1.0)
+    best = max(total.values(), default=0.0) or 1.0
     for one in found:
         candidate = pool.at(one.card)
         if candidate is not None:
             candidate.base, candidate.terms, candidate.has_evidence = total[one.card.id] / best, one.terms, True
             candidate.files = tuple(path for path, _ in theirs.get(one.card.id, ()))
+            candidate.message = one.message
+    for asked in pool.prefetch(query.numbers):
+        asked.base, asked.has_evidence, asked.named = _ASKED_FOR, True, (f"you name {reference(asked.card.id)}",)
 
 
 def _by_checkout(signs: WorktreeQuery, pool: _Pool) -> None:
@@ -239,6 +258,7 @@ def _fold(pool: _Pool) -> None:
         target.files = tuple(dict.fromkeys((*target.files, *one.files)))
         target.named = tuple(dict.fromkeys((*target.named, *named)))
         target.is_named |= one.is_named
+        target.message = target.message or one.message
         target.has_evidence = True
 
 

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
-from bot.domain.card import Card, CardId, SessionHit, SessionOutline, SessionPassage
+from bot.domain.card import Card, CardId, Passage, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
+from bot.domain.roles import PARTICIPANT, role_word
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
     from bot.questions.related import Hop, RelatedAnswer
+    from bot.questions.requests import Cards
     from bot.questions.search import ThreadHits
     from bot.questions.smart_search import RankedThread
     from bot.questions.what import WhatAnswer
@@ -78,6 +80,41 @@ def url_of(card: Card, home: str) -> str:
     """The address of the thread's page; "" where the repository's address ``home`` is not known."""
     path = card.kind.traits.path or Kind.ISSUE.traits.path
     return f"{home}/{path}/{card.id}" if home and isinstance(card.id, int) else ""
+
+
+def said_url(passage: Passage, home: str) -> str:
+    """The address of the message; "" where it is not known. GitHub leads from an issue's to a pull request's."""
+    if not home or not isinstance(passage.thread, int):
+        return ""
+    thread = f"{home}/{Kind.ISSUE.traits.path}/{passage.thread}"
+    return f"{thread}#issuecomment-{passage.comment_id}" if passage.comment_id else thread
+
+
+def said_by(passage: Passage) -> str:
+    """Who said it, in what role, and on what day: ``hubot (maintainer), 2025-05-03``."""
+    word = role_word(passage.role)
+    role = "" if word == PARTICIPANT else f" ({word})"
+    return one_line(f"{passage.author}{role}{f', {passage.at:%Y-%m-%d}' if passage.at else ''}")
+
+
+def said_line(passage: Passage | None) -> str:
+    """Who said what; "" for None."""
+    if passage is None:
+        return ""
+    return f"{said_by(passage)}: “{one_line(passage.text)}”" if passage.text else said_by(passage)
+
+
+def said_rows(passage: Passage | None, home: str) -> list[Row]:
+    """The passages of a hit, of which there is one at most."""
+    return [row_of(SAID, passage, home)] if passage else []
+
+
+def searched(cards: Cards) -> str:
+    """What a search looked through: ``517 threads and 2,113 messages searched``."""
+    threads = f"{cards.size:,} thread{'s' * (cards.size != 1)}"
+    if not cards.messages:
+        return f"{threads} searched, without their comments"
+    return f"{threads} and {cards.messages:,} messages searched"
 
 
 def row_stamp(moment: datetime | None) -> str:
@@ -204,6 +241,19 @@ SESSION = (
 )
 """A session without its messages, read from its `SessionOutline`."""
 
+SAID = (
+    Field("author", TEXT),
+    Field("role", says("of the author, as GitHub says it", TEXT)),
+    Field("at", TIME, lambda one, _: row_stamp(one.at)),
+    Field("text", says("one or two sentences, empty if they are not at hand", TEXT)),
+    Field(
+        "url",
+        says("the address of the comment, empty where nobody knows it", TEXT),
+        said_url,
+    ),
+)
+"""What was said about the words of a search, read from its `Passage`."""
+
 MESSAGE = (
     Field("author", TEXT),
     Field("role", TEXT),
@@ -328,7 +378,7 @@ def _spoken(one: SessionPassage) -> str:
 
 class Item(NamedTuple):
     """A thread in a list. ``words`` were searched for and are marked in its title; ``said`` is the decision that is
-    shown, if it is about one; ``passage`` the message that matched: who, when and what, in one line."""
+    shown, if it is about one; ``passage`` tells in one line who said what about the words, and when."""
 
     card: Card
     url: str
@@ -347,8 +397,8 @@ class ItemSection(NamedTuple):
     items: Sequence[Item]
 
 
-def ranked_item(one: RankedThread, home: str, words: str = "") -> Item:
-    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words)
+def ranked_item(one: RankedThread, home: str, words: str = "", passage: Passage | None = None) -> Item:
+    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words, passage=said_line(passage))
 
 
 def decision_item(one: RankedThread, home: str) -> Item:
@@ -357,7 +407,16 @@ def decision_item(one: RankedThread, home: str) -> Item:
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
     """The threads that a search found, and those one link away."""
-    found = [Item(one.card, url_of(one.card, home), one.score, words=words) for one in hits.found]
+    found = [
+        Item(
+            one.card,
+            url_of(one.card, home),
+            one.score,
+            words=words,
+            passage=said_line(hits.passages.get(one.card.id)),
+        )
+        for one in hits.found
+    ]
     near = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.near]
     return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", near)]
 

@@ -29,6 +29,8 @@ class Library(Protocol):
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
 
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
+
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
 
     def held_by(
@@ -68,6 +70,11 @@ class WithoutWords:
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
+
+    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        keep = options.get("keep")
+        options["keep"] = lambda entry: entry.author.casefold() not in self._people and (keep is None or keep(entry))
+        return self._library.search_messages(query, **options)
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):

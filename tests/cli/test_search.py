@@ -43,6 +43,8 @@ HEAVY = {
 }
 """What a search from a shell has no time for."""
 
+NOTHING = "Nothing relevant."
+LOOKED = "Nothing relevant. 73 threads and 250 messages searched."
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
 EVIL = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
@@ -132,7 +134,7 @@ def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ((), [50, 48, 44, 14, 51, 17, 62]),
+        ((), [50, 48, 44, 14, 62, 51, 32, 17]),
         (("--state", "open"), [51]),
         (("--kind", "pull"), [50, 17]),
         (("--kind", "page"), []),
@@ -140,10 +142,10 @@ def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -
         (("--label", "bug", "--label", "auth"), [48, 51]),
         (("--label", "bug", "--label", "nobody"), []),
         (("--author", "@Monalisa"), [50, 14, 17]),
-        (("--since", "2026-05-15"), [48, 51, 62]),
+        (("--since", "2026-05-15"), [48, 62, 51]),
         (("--since", "2026-05-15T06:20:00Z", "--state", "closed"), [48, 62]),
         (("--since", "2026-05-15T08:20:01+02:00", "--state", "closed"), [62]),
-        (("--since", "99y"), [50, 48, 44, 14, 51, 17, 62]),
+        (("--since", "99y"), [50, 48, 44, 14, 62, 51, 32, 17]),
         (("--limit", "2"), [50, 48]),
     ],
 )
@@ -176,7 +178,7 @@ def test_nothing_relevant_is_told_and_is_an_exit_code_for_who_wants_one(
     store: Path, call: Run, command: tuple[str, ...]
 ) -> None:
     told = call(*command, "--store", store)
-    assert (told.code, told.out, told.err.splitlines()[-1]) == (0, "", "Nothing relevant.")
+    assert (told.code, told.out, told.err.splitlines()[-1]) == (0, "", NOTHING if command[0] == "related" else LOOKED)
     assert call(*command, "--store", store, "--exit-code").code == 1
     as_data = call(*command, "--store", store, "--json", "--exit-code")
     assert as_data.code == 1
@@ -726,3 +728,35 @@ def test_a_header_names_the_columns_where_a_program_reads(
     plain, headed = (call(*words, "--store", store, *more).out for more in ((), ("--header",)))
     first, _, rest = headed.partition("\n")
     assert (first.split("\t"), rest) == (columns.split(), plain)
+
+
+# -- what was said -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["search", "ss"])
+def test_a_word_of_one_comment_is_found_with_who_said_it(store: Path, call: Run, command: str) -> None:
+    told = call(command, '"section of the RFC"', "--store", store, "--json").data
+    (hit,) = told["hits"] if command == "ss" else told
+    assert hit["id"] == 50
+    assert [(one["author"], one["role"], one["text"]) for one in hit["passages"]] == [
+        ("monalisa", "MEMBER", "Added, with the section of the RFC.")
+    ]
+    assert call(command, '"the RFC of the section"', "--store", store).out == ""
+
+
+@pytest.mark.parametrize("command", ["search", "ss"])
+def test_qualifiers_narrow_and_a_wrong_one_is_an_error(store: Path, call: Run, command: str) -> None:
+    told = call(command, "cookie is:open role:participant", "--store", store, "--json").data
+    hits = told["hits"] if command == "ss" else told
+    assert hits
+    assert all(one["state"] == "open" for one in hits)
+    wrong = call(command, "cookie is:foo", "--store", store)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "'is:foo': takes open, closed, issue, pr, page or session" in wrong.err
+    assert call(command, '"is:foo"', "--store", store).code == 0
+
+
+def test_a_person_in_a_terminal_sees_what_was_said(store: Path, tmp_path: Path) -> None:
+    shown = on_a_terminal(tmp_path, "search", '"section of the RFC"', "--store", str(store))
+    assert "monalisa (maintainer)" in shown
+    assert "Added, with the section of the RFC." in shown

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
 from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
+from bot.domain.card import Passage
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
 GITHUB = CommentLinks("https://github.com", "octo-org/hello-world", redirect=True)
@@ -92,6 +93,10 @@ HOSTILE = Context(
             12, HOSTILE_TITLE, "closed", "@nobody", created_at=day(3, 1), closed_at=day(3, 12), summary=HOSTILE_TEXT,
             decisions=(Decision(HOSTILE_TEXT, "@octocat", "NONE", day(3, 9), 0, 76),), files=("d/`@a`\n#1", "d/b|c"),
             conversation=HOSTILE_TALK,
+        ),
+        Mention(
+            14, HOSTILE_TITLE, "open", created_at=day(3, 1),
+            passage=Passage(14, "@octocat", "NONE", day(3, 2), HOSTILE_TEXT, 77),
         ),
         Mention(13, HOSTILE_TITLE, "open", created_at=day(3, 1), summary=HOSTILE_TEXT),
     ),
@@ -189,6 +194,33 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
             mentioned=(
                 Mention(
                     30, "Widen the cookie path", "closed", kind=Kind.PULL, created_at=day(5, 1), closed_at=day(5, 3)
+                ),
+            )
+        ),
+        GITHUB,
+    ),
+    "passage": (
+        Context(
+            mentioned=(
+                Mention(
+                    31,
+                    "Planning",
+                    "open",
+                    created_at=day(5, 1),
+                    summary="What comes next?",
+                    passage=Passage(31, "hubot", "MEMBER", day(5, 2), "The importer takes **ages**, see #3.", 311),
+                ),
+                Mention(
+                    32,
+                    "Use PostgreSQL",
+                    "closed",
+                    "completed",
+                    closed_at=day(3, 12),
+                    decisions=DECIDED,
+                    passage=Passage(32, "hubot", "MEMBER", day(3, 9), DECIDED[0].text, 321),
+                ),
+                Mention(
+                    33, "Records are away", "open", created_at=day(5, 1), passage=Passage(33, "hubot", "", day(5, 2))
                 ),
             )
         ),

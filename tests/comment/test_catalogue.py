@@ -14,6 +14,7 @@ from bot.comment.links import CommentLinks
 from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
+from bot.domain.card import Passage
 from bot.domain.thread import Outcome, OutcomeKind
 from bot.errors import UserError
 from bot.pipeline.replies import sentence
@@ -70,6 +71,7 @@ def spoken(words: Words, searched: str = "x") -> str:
     told = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
     told += [sentence("limited", None, words, often) for often in (1, 2)]
     told += [words.say(f"reply_{name}") for name in FORGETTING]
+    told += [words.say(f"reply_{name}", threads="9", messages="9") for name in ("searched", "searched_threads")]
     return "\n\n".join(
         [*told, *(sentence("wrong", Command("wrong", about=about), words, 5) for about in ((5,), (5, 6)))]
     )
@@ -112,6 +114,8 @@ def other_letters(text: str, start: int) -> str:
 
 def in_greek(value: Any, name: str = "") -> Any:
     """The same with everything that people wrote in Greek letters."""
+    if isinstance(value, Passage):
+        return value._replace(author=in_greek(value.author, "author"), text=in_greek(value.text, "text"))
     if isinstance(value, tuple):
         return tuple(in_greek(each, name) for each in value)
     if is_dataclass(value):

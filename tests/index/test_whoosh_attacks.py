@@ -343,7 +343,7 @@ def test_a_file_of_terms_with_absurd_counts_is_refused(counts: tuple[int, int]) 
         TermFile(memoryview(struct.pack("<4sII", b"PTF1", *counts) + bytes(64)), 10)
 
 
-ENTRY = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, [], None]
+ENTRY = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, [], None, ""]
 ODD_ENTRIES = [
     *((position, {"a": [1e300]}) for position in range(len(ENTRY))),
     *((position, number) for position in (10, 11) for number in (-1, 1 << 53, 10**400)),

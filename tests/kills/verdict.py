@@ -130,7 +130,7 @@ def _memory_faults(memory: Memory) -> Iterator[str]:
     if (manifest.threads, manifest.tombstones) != (len(threads), graves):
         counted = f"{manifest.threads} threads and {manifest.tombstones} tombstones"
         yield f"the manifest counts {counted}, there are {len(threads)} and {graves}"
-    yield from (f"index: {name}" for name in manifests.damaged_files(manifest, snapshot.checkout(INDEX)))
+    yield from (f"index: {name}" for name in manifests.damaged_files(manifest.index, snapshot.checkout(INDEX)))
     entries = memory.entries(threads)
     if entries.keys() != threads.keys() or memory.index.ask(len, 0) != len(threads):
         yield f"the index knows {len(entries)} of {len(threads)} threads"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,10 +22,12 @@ from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, MemoryOptions, cache_folder
 from bot.local_cache.location import open_memory
+from bot.local_cache.messages import LocalMessages
 from bot.local_cache.threads import open_records
 from bot.memory.branch_store import BranchStore, CachedBranch, alone
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.memory.places import CLONE
 from bot.reading.analyzer import terms
 from bot.sources.archive_file import read_archive
 from tests.fakes.git_http import GitServer
@@ -592,3 +595,19 @@ def test_the_cache_lies_where_the_desktop_says(home: Path, monkeypatch: pytest.M
     for wrong in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", wrong)
         assert cache_folder() == home / ".cache/precedent"
+
+
+def test_the_messages_of_threads_are_read_from_the_clone_without_the_network(checkout: Path, remote: Path) -> None:
+    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
+        keys = [card.id for card in place.local_cache.newest(5, lambda _: True)]
+        remote.rename(remote.with_name("away"))
+        found = LocalMessages(place)(keys)
+        assert found.keys() == set(keys)
+        assert any(said[0].text for said in found.values())
+        (checkout / ".github").mkdir()
+        people = json.dumps(sorted({one.author for said in found.values() for one in said}))
+        (checkout / ".github/precedent.yml").write_text(f"ignore:\n  people: {people}\n")
+        assert not any(one.text for said in LocalMessages(place)(keys).values() for one in said)
+        assert place.cache
+        (place.cache / CLONE).rename(place.cache / "gone.git")
+        assert LocalMessages(place)(keys) == {}

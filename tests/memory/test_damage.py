@@ -16,12 +16,13 @@ import pytest
 from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Tombstone
 from bot.index.protocol import LAYOUT
-from bot.memory.index_slot import part_path
 from bot.memory.manifest import FORMAT, PARTS, ForeignFormat
 from bot.memory.memory import Memory
-from bot.memory.records import encode_record, record_path
+from bot.memory.places import record_path
+from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.store import ReadOnlyStore
+from bot.memory.stored_index import part_path
 from bot.reading.digest import digest
 from tests.index import hostile_index
 from tests.memory.samples import KINDS, Place, at, found, issue, remember, word_of
@@ -357,7 +358,7 @@ def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full:
 
 
 def test_a_memory_of_which_only_parts_of_its_index_are_left_is_begun_anew(place: Place) -> None:
-    place.put({part_path("0123456789abcdef"): b"a part"})
+    place.put({part_path(PARTS, "0123456789abcdef"): b"a part"})
     memory = place.memory()
     assert memory.state.manifest.cursor is None
     assert remember(memory, issue(1))

@@ -17,7 +17,8 @@ from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.records import encode_record, record_path
+from bot.memory.places import record_path
+from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines, write_shard
 from bot.memory.store import Edits, ReadOnlyStore, Snapshot, Store
 from bot.reading.digest import digest
@@ -43,7 +44,7 @@ def check(place: Place, records: Iterable[Record]) -> None:
     files = place.files()
     manifest = json.loads(files.pop("manifest.json"))
     assert {
-        path: data for path, data in files.items() if not path.startswith(("index/", "answers/"))
+        path: data for path, data in files.items() if not path.startswith(("index/", "messages/", "answers/"))
     } == expected_files(held)
     threads = [record for record in held if isinstance(record, Thread)]
     assert (manifest["threads"], manifest["tombstones"]) == (len(threads), len(held) - len(threads))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, Ruling
+from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, MessageHit, Ruling, SaidMessage
 from bot.domain.digest import Digest
+from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.index.impacts import K1, idf
+from bot.questions.passages import said_in
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
 
@@ -20,7 +22,13 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 def card(key: CardId, title: str = "Something is odd", **rest: Any) -> Card:
     """A closed issue that nobody touched for long."""
-    values: dict[str, Any] = {"kind": "issue", "author": "monalisa", "state": "closed", "created_at": _LONG_AGO, **rest}
+    values: dict[str, Any] = {
+        "kind": Kind.ISSUE,
+        "author": "monalisa",
+        "state": "closed",
+        "created_at": _LONG_AGO,
+        **rest,
+    }
     return Card(id=key, title=title, **({"updated_at": values["created_at"]} | values))
 
 
@@ -29,7 +37,7 @@ def card_of(one: Digest) -> Card:
     ending = one.outcome
     return Card(
         id=one.id,
-        kind=one.kind.value,
+        kind=one.kind,
         title=one.title,
         author=one.author,
         state=one.state,
@@ -52,9 +60,15 @@ def card_of(one: Digest) -> Card:
 
 
 class Shelf:
-    """See `bot.questions.requests.Cards`. ``openings`` are the opening texts."""
+    """See `bot.questions.requests.Cards`. ``openings`` are the opening texts, ``threads`` have the messages."""
 
-    def __init__(self, cards: Iterable[Card], openings: Mapping[CardId, str] | None = None) -> None:
+    def __init__(
+        self,
+        cards: Iterable[Card],
+        openings: Mapping[CardId, str] | None = None,
+        threads: Iterable[Thread] = (),
+    ) -> None:
+        self._said = {one.id: said_in(one) for one in threads}
         self._cards = {one.id: one for one in cards}
         texts = openings or {}
         self._terms = {key: _counted(one, texts.get(key, "")) for key, one in self._cards.items()}
@@ -64,7 +78,7 @@ class Shelf:
     def of(cls, threads: Iterable[Thread], moment: datetime | None = None) -> Shelf:
         """The cards of these threads, as they stood at ``moment``."""
         past = [t.as_of(moment) if moment else t for t in threads if moment is None or t.created_at <= moment]
-        return cls([card_of(digest(one)) for one in past], {one.id: one.body for one in past})
+        return cls([card_of(digest(one)) for one in past], {one.id: one.body for one in past}, past)
 
     @property
     def size(self) -> int:
@@ -91,6 +105,42 @@ class Shelf:
                 shared = tuple(sorted(gains, key=lambda term: (-gains[term], term)))
                 found.append(CardHit(self._cards[key], sum(gains.values()), part, shared))
         return sorted(found, key=lambda one: (-one.score, *order(one.card.id)))[:limit]
+
+    @property
+    def messages(self) -> int:
+        return sum(map(len, self._said.values()))
+
+    def read(self, keys: Iterable[CardId]) -> dict[CardId, Sequence[SaidMessage]]:
+        return {key: self._said[key] for key in keys if key in self._said}
+
+    def search_messages(
+        self,
+        weights: Mapping[str, float],
+        *,
+        limit: int,
+        keep: Callable[[MessageHit], bool] | None = None,
+        floor: float = 0.0,
+    ) -> list[MessageHit]:
+        counted = {
+            (key, place): Counter(terms(f"{self._cards[key].title if place == 0 else ''}\n{one.text}"))
+            for key, said in self._said.items()
+            for place, one in enumerate(said)
+        }
+        frequency = Counter(term for each in counted.values() for term in each)
+        rarity = {term: weight * idf(frequency[term], len(counted)) for term, weight in weights.items()}
+        found = []
+        for (key, place), held in counted.items():
+            gains = {term: rare * held[term] / (K1 + held[term]) for term, rare in rarity.items() if held[term]}
+            part = sum(rarity[term] for term in gains) / sum(rarity.values()) if gains else 0.0
+            one, shared = self._said[key][place], tuple(sorted(gains, key=lambda term: (-gains[term], term)))
+            hit = MessageHit(key, place, one.author, one.role, one.at, sum(gains.values()), part, shared)
+            if gains and part >= floor and (keep is None or keep(hit)):
+                found.append(hit)
+        return sorted(found, key=lambda one: (-one.score, *order(one.thread), one.position))[:limit]
+
+    def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
+        newest = sorted(self._cards.values(), key=lambda one: (-one.updated_at.timestamp(), *order(one.id)))
+        return [one for one in newest if keep(one)][:limit]
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         return {key: self._cards[key] for key in ids if key in self._cards}

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.answer import Context
+from bot.comment.marker import fingerprint
+from bot.domain.answer import Context, mark, quoted_in
+from bot.domain.card import Passage
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
 from bot.questions.issue import MOST, QuestionService, about_issue, decisions_about, search_words
 from bot.recall.mentions import NO_RECORD
 from bot.settings.schema import IgnoreSettings, Settings
 from tests.recall.conftest import Remember
-from tests.recall.samples import closed, duplicate, said, thread
+from tests.recall.samples import at, closed, duplicate, said, thread
 
 DECISION = "We decided to use PostgreSQL for the session store."
 STORE = closed(
@@ -143,3 +145,75 @@ def test_of_people_who_want_it_so_nothing_is_quoted(memory: Memory) -> None:
         assert found.mentioned[0].title == "Session store"
         assert DECISION not in repr(found)
     assert DECISION not in repr(decisions_about("session store", desk(memory, quiet)))
+
+
+# -- what was said -------------------------------------------------------------------------------------------------
+
+TALK = closed(
+    60,
+    "Planning",
+    "What comes next?",
+    labels=("later",),
+    comments=(
+        said("The importer takes ages.", 60.1, "octocat"),
+        said("Yes. The flux capacitor\nof the importer is too small.", 60.2, "hubot", "MEMBER", id=602),
+    ),
+)
+ASKING = thread(61, "What did we decide about the flux capacitor?", "Does anybody know?")
+
+
+@pytest.fixture
+def talking(remember: Remember) -> Memory:
+    return remember(STORE, LOGIN, CACHE, FOOTER, TALK, ASKING, *OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("flux capacitor", [61, 60]),
+        ("importer ages", [60]),
+        ('"capacitor of the importer"', [60]),
+        ('"importer of the capacitor"', []),
+        ("flux capacitor author:hubot", [60]),
+        ("flux capacitor is:open", [61]),
+        ("flux capacitor label:later", [60]),
+        ("importer after:2024-03-01", [60]),
+        ("importer after:2024-03-02", []),
+        ("importer before:2024-03-01", []),
+        ("importer is:nonsense", [60]),
+        ("importer role:maintainer", [60]),
+        ("ages role:maintainer", []),
+        ("importer label:nobody", []),
+    ],
+)
+def test_a_search_finds_what_was_said(talking: Memory, words: str, found: list[int]) -> None:
+    assert ids(search_words(words, desk(talking))) == found
+
+
+def test_the_passage_is_told_with_who_said_it(talking: Memory) -> None:
+    (one,) = search_words("importer capacitor", desk(talking)).mentioned
+    assert one.passage == Passage(
+        60, "hubot", "MEMBER", at(60.2), "The flux capacitor of the importer is too small.", 602
+    )
+
+
+def test_a_question_is_not_answered_by_one_who_only_asks_it(talking: Memory) -> None:
+    assert ids(search_words("the flux capacitor", desk(talking), is_question=True)) == [60]
+    assert ids(decisions_about("the flux capacitor", desk(talking))) == [60]
+    assert ids(decisions_about("the flux capacitor", desk(talking, skip=(60,)))) == []
+
+
+def test_a_decision_is_told_without_another_passage(talking: Memory) -> None:
+    found = decisions_about("the session store", desk(talking)).mentioned[0]
+    assert (found.decisions[0].text, found.passage) == (DECISION, None)
+
+
+def test_of_people_who_want_it_so_no_passage_is_shown(talking: Memory) -> None:
+    quiet = replace(Settings(), ignore=IgnoreSettings(people=("Hubot",)))
+    assert "capacitor" not in repr(search_words("importer capacitor", desk(talking, quiet)))
+
+
+def test_a_message_that_is_quoted_counts_as_quoted(talking: Memory) -> None:
+    found = replace(search_words("importer capacitor", desk(talking)).mentioned[0], conversation=(), summary="")
+    assert mark(TALK.comments[1].text) in quoted_in(Context(mentioned=(found,)), {60: TALK})
+    assert fingerprint(Context(mentioned=(found,))) != fingerprint(Context(mentioned=(replace(found, passage=None),)))

@@ -14,7 +14,6 @@ from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index
 from bot.index.protocol import IndexCorrupt
 from bot.memory.branch_store import Tip
-from bot.memory.index_slot import other_maker, part_path
 from bot.memory.manifest import (
     FORMAT,
     INDEX,
@@ -25,8 +24,9 @@ from bot.memory.manifest import (
     damaged_files,
     decode_manifest,
 )
-from bot.memory.records import RECORD_FOLDER
+from bot.memory.places import RECORD_FOLDER
 from bot.memory.store import Snapshot
+from bot.memory.stored_index import other_maker, part_path
 from bot.settings.schema import Settings
 
 
@@ -61,17 +61,17 @@ def inspect(snapshot: Snapshot) -> InspectedMemory:
 
 def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
-    if manifest.index and other_maker(manifest):
+    if manifest.index and other_maker(manifest.layout, manifest.analyser):
         return ()
     foreign = snapshot.foreign_files(INDEX)
     if foreign or not manifest.index:
         return tuple(foreign)
     try:
         folder = snapshot.checkout(INDEX)
-        if wrong := damaged_files(manifest, folder):
+        if wrong := damaged_files(manifest.index, folder):
             return tuple(f"{INDEX}/{name}" for name in wrong)
         with closing(open_index(folder)) as index:
-            parts = {part_path(name) for name in index.parts()}
+            parts = {part_path(PARTS, name) for name in index.parts()}
     except StoreError as error:
         return (error.cause,)
     except IndexCorrupt as error:
@@ -137,7 +137,7 @@ def check_index(held: InspectedMemory, place: RepositoryLinks) -> Iterator[Check
     """Whether the index is what the manifest says, and was made by this version and its analyser."""
     if held.fault or held.foreign:
         return
-    if held.manifest.index and (maker := other_maker(held.manifest)):
+    if held.manifest.index and (maker := other_maker(held.manifest.layout, held.manifest.analyser)):
         yield CheckResult("index", "note", f"made by {maker}; it is rebuilt when used", place.by_hand())
     elif held.index:
         yield CheckResult("index", "warning", f"damaged: {some(held.index)}; it is rebuilt when used", place.by_hand())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from bot.cli.output import SCHEMA, command_result, facts_of_answer, progress, sh
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
+from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
 from bot.questions.requests import FilesRequest, SearchFilter, SmartSearch, WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
@@ -28,11 +30,17 @@ from bot.questions.views import (
     ranked_item,
     related_items,
     related_rows,
+    said_rows,
+    searched,
     session_hit_row,
     session_item,
     work_items,
     work_rows,
 )
+from bot.reading.search_query import search_query
+
+if TYPE_CHECKING:
+    from bot.questions.smart_search import SmartSearchAnswer
 
 if TYPE_CHECKING:
     from bot.domain.card import SessionHit
@@ -42,7 +50,9 @@ def run_search(given: argparse.Namespace) -> object:
     """Show the threads, or the messages of sessions, that hold some words."""
     author = (given.author or "").removeprefix("@")
     choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
-    asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
+    words = " ".join(given.words)
+    query = search_query(words, datetime.now(UTC))
+    asked = WordSearch(words, choice, given.limit, given.expand, tuple(given.logs), query)
     if asked.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do without it
 
@@ -54,22 +64,30 @@ def run_search(given: argparse.Namespace) -> object:
     if asked.logs and not asked.takes_sessions:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(memory_options(given)) as place:
-        hits = search_memory(asked, place.demand().local_cache)
+        cards = place.demand().local_cache
+        hits = search_memory(asked, cards, LocalMessages(place))
         sessions = also_in_sessions(asked, place)
         show_notes(place)
         if given.json:
             empty: Row = {"linked": []} if asked.expand else {}
-            said_rows = [session_hit_row(one) | empty for one in sessions]
-            shown: object = [*_rows(hits, asked, place.home), *said_rows]
+            shown: object = [*_rows(hits, asked, place.home), *(session_hit_row(one) | empty for one in sessions)]
         else:
             shown = _lines(hits, sessions, asked, place.home, given.header)
-    return command_result(shown, given, found=bool(hits.found or sessions))
+        looked = searched(cards)
+    return command_result(shown, given, found=bool(hits.found or sessions), looked=looked)
 
 
 def _rows(hits: ThreadHits, asked: WordSearch, home: str) -> list[Row]:
     words = asked.words
     rows = [
-        full_row(one.card, home, score=round(one.score, 4), part=round(one.part, 4), why=holds(one.terms, words))
+        full_row(
+            one.card,
+            home,
+            score=round(one.score, 4),
+            part=round(one.part, 4),
+            why=holds(one.terms, words),
+            passages=said_rows(hits.passages.get(one.card.id), home),
+        )
         for one in hits.found
     ]
     if asked.expand:
@@ -93,15 +111,34 @@ def run_smart_search(given: argparse.Namespace) -> object:
 
     words, keep = " ".join(given.words), SearchFilter(given.state).keeps
     with open_memory(memory_options(given)) as place:
-        request = SmartSearch(words, worktree_of(place), moment_asked_for(given), given.limit, keep)
-        found = smart(request, place.local_cache)
+        now = moment_asked_for(given)
+        request = SmartSearch(words, worktree_of(place), now, given.limit, keep, search_query(words, now))
+        found = smart(request, place.local_cache, LocalMessages(place))
         show_notes(place, found.unused)
         if given.json:
-            hits = [full_row(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
-            shown: object = {"schema": SCHEMA, "hits": hits, **facts_of_answer(place, found.used, found.unused)}
+            shown: object = {
+                "schema": SCHEMA,
+                "hits": _ranked_rows(found, place.home),
+                **facts_of_answer(place, found.used, found.unused),
+            }
         else:
-            shown = output.list_text([ranked_item(one, place.home, words) for one in found.hits], header=given.header)
-    return command_result(shown, given, found=bool(found.hits), searched=not place.missing)
+            items = [ranked_item(one, place.home, words, found.passages.get(one.card.id)) for one in found.hits]
+            shown = output.list_text(items, header=given.header)
+        looked = searched(place.local_cache)
+    return command_result(shown, given, found=bool(found.hits), searched=not place.missing, looked=looked)
+
+
+def _ranked_rows(found: SmartSearchAnswer, home: str) -> list[Row]:
+    return [
+        full_row(
+            one.card,
+            home,
+            score=round(one.score, 4),
+            why=list(one.why),
+            passages=said_rows(found.passages.get(one.card.id), home),
+        )
+        for one in found.hits
+    ]
 
 
 def run_what(given: argparse.Namespace) -> object:

@@ -284,6 +284,7 @@ _FIELDS: dict[str, set[type]] = {
     "duplicate_at": {*_TIME, type(None)},
     "flips": {list},
     "unvouched_until": {*_TIME, type(None)},
+    "role": _TEXT,
 }
 """The fields of an `IndexEntry` in their order, and the types that JSON may have there."""
 
@@ -314,7 +315,7 @@ def _is_fit(shape: tuple[type, ...]) -> bool:
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
     updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
-    duplicate_of, duplicate_at, flips, unvouched_until = more
+    duplicate_of, duplicate_at, flips, unvouched_until, role = more
     if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIME):
         raise ValueError("an entry is damaged")
     if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
@@ -336,6 +337,7 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         None if duplicate_at is None else _moment(duplicate_at),
         tuple(map(_moment, flips)),
         None if unvouched_until is None else _moment(unvouched_until),
+        role,
     )
 
 

@@ -1,0 +1,233 @@
+"""The language of a search: words, phrases in quotation marks, and qualifiers such as ``author:octocat``.
+
+A qualifier that is not known is plain words, as error messages contain colons. So is one in quotation marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol, TypeVar
+
+from bot.domain.kinds import Kind
+from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
+from bot.errors import UserError
+
+Value = TypeVar("Value")
+
+AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+
+MAX_QUALIFIERS = 20
+"""Further ones are plain words."""
+
+MAX_PHRASES = 10
+"""Further ones are plain words."""
+
+_MAX_SHOWN = 40
+_TOKEN = re.compile(
+    r'(?P<name>author|role|before|after|is|label):(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))|"(?P<phrase>[^"]*)"|\S+',
+    re.ASCII | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"#([1-9][0-9]{0,14})", re.ASCII)
+_CURLED = str.maketrans("“”„", '"""')
+
+
+class Narrowed(Protocol):
+    """What the qualifiers of a thread look at."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+
+class SearchQuery(NamedTuple):
+    """A search as it was meant. Everything in it must hold; of several authors, roles, states or kinds, one must.
+
+    ``words`` are what a thread is ranked by, those of the phrases included. ``phrases``, ``authors`` and ``labels`` are
+    folded (`fold`). ``roles`` are `bot.domain.roles` words. A message is ``after`` a moment if written then or later,
+    and ``before`` it if written earlier. ``numbers`` are the threads that it names (``#48``).
+    """
+
+    words: str = ""
+    phrases: tuple[str, ...] = ()
+    authors: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    after: datetime | None = None
+    before: datetime | None = None
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it asks for more than words."""
+        return self._replace(words="", numbers=()) != SearchQuery()
+
+    @property
+    def is_of_threads(self) -> bool:
+        """Whether it asks for a state, a kind or a label."""
+        return bool(self.states or self.kinds or self.labels)
+
+    @property
+    def is_of_messages(self) -> bool:
+        """Whether it asks who wrote a message, or when."""
+        return bool(self.authors or self.roles or self.after or self.before)
+
+    def keeps_thread(self, one: Narrowed) -> bool:
+        """Whether the state, kind and labels of a thread are wanted."""
+        return (
+            (not self.states or (one.kind.traits.has_state and one.state in self.states))
+            and (not self.kinds or one.kind in self.kinds)
+            and self.labels <= {label.casefold() for label in (one.labels if self.labels else ())}
+        )
+
+    def keeps_message(self, author: str, role: str | None, at: datetime | None) -> bool:
+        """Whether a message by this author is wanted; a role of None is not known, and then no role is asked for."""
+        return (
+            (not self.authors or author.casefold() in self.authors)
+            and (not self.roles or (role is not None and role_word(role) in self.roles))
+            and (self.after is None or (at is not None and at >= self.after))
+            and (self.before is None or (at is not None and at < self.before))
+        )
+
+    def held(self, text: str) -> frozenset[str]:
+        """The phrases that stand in a text."""
+        folded = fold(text) if self.phrases else ""
+        return frozenset(phrase for phrase in self.phrases if phrase in folded)
+
+
+def fold(text: str) -> str:
+    """The text in lower case with single spaces, for comparison. Linear."""
+    return " ".join(text.casefold().split())
+
+
+def search_query(text: str, now: datetime, *, strict: bool = True) -> SearchQuery:
+    """Read a search. Linear in its length.
+
+    Raises UserError for a known qualifier with a wrong value; without ``strict`` that is plain words.
+    """
+    words: list[str] = []
+    phrases: list[str] = []
+    query, count = SearchQuery(), 0
+    for token in _TOKEN.finditer(text.translate(_CURLED)):
+        if token["name"] and count < MAX_QUALIFIERS:
+            narrower = _narrowed(query, token, now, strict=strict)
+            if narrower is not None:
+                query, count = narrower, count + 1
+                continue
+        if token["phrase"] and len(phrases) < MAX_PHRASES and (phrase := fold(token["phrase"])):
+            phrases.append(phrase)
+        words.append(token["phrase"] if token["phrase"] is not None else token[0])
+    numbers = (int(found[1]) for word in words if (found := _NUMBER.fullmatch(word)))
+    return query._replace(words=" ".join(words), phrases=tuple(phrases), numbers=tuple(dict.fromkeys(numbers)))
+
+
+def moment_of(text: str, now: datetime) -> datetime:
+    """Read a day (``2026-05-03``), or an age in days, weeks, months of 30 days or years of 365 days (``7d``).
+
+    Raises ValueError or OverflowError for anything else.
+    """
+    ago = AGO.fullmatch(text)
+    if ago:
+        return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _narrowed(query: SearchQuery, token: re.Match[str], now: datetime, *, strict: bool) -> SearchQuery | None:
+    """The query with this qualifier too; None for one whose value is wrong."""
+    name, value = token["name"].lower(), (token["quoted"] if token["quoted"] is not None else token["bare"]).strip()
+    try:
+        return _READERS[name](query, value, now)
+    except (ValueError, OverflowError) as error:
+        if strict:
+            shown = f"{name}:{value}"[:_MAX_SHOWN]
+            raise UserError(f'{shown!r}: {_WANTED[name]}; in quotation marks ("{name}:…") it is plain words') from error
+    return None
+
+
+def _author(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
+    return query._replace(authors=query.authors | {_given(value.removeprefix("@"))})
+
+
+def _label(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
+    return query._replace(labels=query.labels | {_given(value)})
+
+
+def _role(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
+    return query._replace(roles=query.roles | {_among(_ROLES, value)})
+
+
+def _is(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
+    field, meant = _among(_IS, value)
+    return query._replace(**{field: getattr(query, field) | {meant}})
+
+
+def _after(query: SearchQuery, value: str, now: datetime) -> SearchQuery:
+    return query._replace(after=_moment(value, now, query.after, max))
+
+
+def _before(query: SearchQuery, value: str, now: datetime) -> SearchQuery:
+    return query._replace(before=_moment(value, now, query.before, min))
+
+
+def _moment(
+    value: str, now: datetime, known: datetime | None, narrower: Callable[[Iterable[datetime]], datetime]
+) -> datetime:
+    return narrower(moment for moment in (known, moment_of(value, now)) if moment)
+
+
+def _given(value: str) -> str:
+    if not value:
+        raise ValueError("empty")
+    return value.casefold()
+
+
+def _among(table: dict[str, Value], value: str) -> Value:
+    if value.casefold() not in table:
+        raise ValueError("unknown")
+    return table[value.casefold()]
+
+
+_ROLES = {
+    MAINTAINER: MAINTAINER,
+    CONTRIBUTOR: CONTRIBUTOR,
+    PARTICIPANT: PARTICIPANT,
+    "owner": MAINTAINER,
+    "member": MAINTAINER,
+    "collaborator": MAINTAINER,
+}
+_IS = {
+    "open": ("states", "open"),
+    "closed": ("states", "closed"),
+    "issue": ("kinds", Kind.ISSUE),
+    "pr": ("kinds", Kind.PULL),
+    "pull": ("kinds", Kind.PULL),
+    "page": ("kinds", Kind.PAGE),
+    "session": ("kinds", Kind.SESSION),
+}
+_READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
+    "author": _author,
+    "role": _role,
+    "before": _before,
+    "after": _after,
+    "is": _is,
+    "label": _label,
+}
+_DAY = "takes a day such as 2026-05-03, or 7d, 4w, 6m, 1y for so long ago"
+_WANTED = {
+    "author": "takes the login of an account",
+    "role": f"takes {MAINTAINER}, {CONTRIBUTOR} or {PARTICIPANT}",
+    "before": _DAY,
+    "after": _DAY,
+    "is": "takes open, closed, issue, pr, page or session",
+    "label": 'takes a label, one of several words as label:"good first issue"',
+}

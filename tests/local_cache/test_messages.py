@@ -1,0 +1,74 @@
+"""The messages of a few threads, read from the records on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.domain.changes import Changes
+from bot.domain.thread import Thread, Tombstone
+from bot.local_cache.local_memory import LocalMemory, MemoryOptions
+from bot.local_cache.location import open_memory
+from bot.local_cache.messages import LocalMessages
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
+from bot.memory.places import record_path
+from bot.questions.passages import said_in
+from bot.sources.archive_file import read_archive
+from tests.local_cache.conftest import SAMPLE
+from tests.recall.samples import at, thread
+
+THREADS = list(read_archive(SAMPLE))
+NAMED = thread("docs/a b.md", "A page", "Its text.")
+GONE = Tombstone(999, at(1))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalMemory]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    memory = Memory(FolderStore(tmp_path / "store")).open()
+    memory.stage(Changes(records=(*THREADS, NAMED, GONE)))
+    memory.commit("sample")
+    memory.close()
+    with open_memory(MemoryOptions(tmp_path, tmp_path / "store")) as opened:
+        yield opened
+
+
+def test_they_are_those_of_the_records(place: LocalMemory) -> None:
+    known = [one for one in (*THREADS, NAMED) if isinstance(one, Thread)]
+    found = LocalMessages(place)([*(one.id for one in known), GONE.id, 12_345])
+    assert {key: tuple(said) for key, said in found.items()} == {one.id: said_in(one) for one in known}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"null", b"[" * 50_000, b'{"id": 48}', b'{"id": 48, "created_at": 7}', b"\xff\xfe",
+        b'{"id": 48, "created_at": "2024-01-01", "comments": 7}', b'{"id": [], "created_at": "2024-01-01T00:00:00Z"}',
+        b'{"id": 48, "created_at": "2024-01-01T00:00:00Z", "comments": [null]}',
+    ],
+)  # fmt: skip
+def test_a_damaged_record_is_left_out(place: LocalMemory, content: bytes) -> None:
+    assert place.store
+    (place.store / record_path(48)).write_bytes(content)
+    assert LocalMessages(place)([48, NAMED.id]).keys() == {NAMED.id}
+
+
+def test_what_is_no_file_is_left_out(place: LocalMemory, tmp_path: Path) -> None:
+    assert place.store
+    file = place.store / record_path(48)
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert LocalMessages(place)([48]) == {}
+
+
+def test_fields_of_another_type_are_read_as_none(place: LocalMemory) -> None:
+    assert place.store
+    odd = {"id": 48, "created_at": "2024-01-01T00:00:00Z", "author": [], "body": 7, "author_association": {}}
+    (place.store / record_path(48)).write_text(json.dumps(odd))
+    (one,) = LocalMessages(place)([48])[48]
+    assert (one.author, one.role, one.text, one.comment_id) == ("ghost", "", "", None)

@@ -1,0 +1,190 @@
+"""What a search finds in threads and in what was said there, in which order, and what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.card import CardId, MessageHit, Worktree
+from bot.domain.kinds import Kind
+from bot.questions.order import ThreadEvidence, merged
+from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
+from bot.questions.search import ThreadHits, search_memory
+from bot.questions.smart_search import smart
+from bot.reading.search_query import search_query
+from tests.questions.shelf import NOW, Shelf
+from tests.recall.samples import at, closed, said, thread
+
+STORE = closed(
+    1,
+    "Session store",
+    "Where should sessions live?",
+    labels=("backend",),
+    comments=(
+        said("Files are slow on my machine.", 1.1, "octocat", "NONE", id=11),
+        said("We use PostgreSQL. The file system\nis out of the question.", 1.2, "hubot", "MEMBER", id=12),
+    ),
+)
+CACHE = thread(2, "Thumbnails are slow", "They should be kept.", labels=("good first issue",), comments=(
+    said("I would ask the memcached people.", 2.1, "octocat", "CONTRIBUTOR", id=21),
+    said("A file for each thumbnail? The system of files is slow.", 2.2, "monalisa", id=22),
+))  # fmt: skip
+PAGE = thread(
+    "docs/cache.md", "How the cache works", "It keeps thumbnails in memcached.", kind=Kind.PAGE, author="docs"
+)
+PULL = closed(3, "Use PostgreSQL", "Closes the question of sessions.", kind=Kind.PULL, author="hubot")
+FILLER = [thread(number, f"Report {number}", "Something else is odd.") for number in range(50, 70)]
+EVERYTHING = SearchFilter()
+SHELF = Shelf.of([STORE, CACHE, PAGE, PULL, *FILLER])
+
+
+def search(text: str, choice: SearchFilter = EVERYTHING, limit: int = 10) -> ThreadHits:
+    return search_memory(WordSearch(text, choice, limit, query=search_query(text, NOW)), SHELF, SHELF.read)
+
+
+def ids(text: str) -> list[CardId]:
+    return [one.card.id for one in search(text).found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("machine", [1]),
+        ("memcached", ["docs/cache.md", 2]),
+        ("quantum zebra", []),
+        ('"file system"', [1]),
+        ('"FILE   system is out"', [1]),
+        ('"system file"', []),
+        ('slow "file system"', [1]),
+        ('"session store"', [1]),
+        ('"session store" "file system"', [1]),
+        ('"session store" "of files"', []),
+        ("slow author:octocat", [1]),
+        ("slow author:@Monalisa", [2, 1]),
+        ("slow role:maintainer", []),
+        ("postgresql role:maintainer", [1]),
+        ("memcached role:contributor", [2]),
+        ("sessions author:hubot", [3]),
+        ("slow after:2024-01-03", [2]),
+        ("slow before:2024-01-03", [1]),
+        ("postgresql is:pr", [3]),
+        ("postgresql is:issue", [1]),
+        ("memcached is:page", ["docs/cache.md"]),
+        ("slow is:open", [2]),
+        ('slow label:"Good first issue"', [2]),
+        ('"file system" author:octocat', []),
+        ("#2 postgresql", [2, 3, 1]),
+        ("#2", [2]),
+        ("#2 is:closed", []),
+        ('label:"good first issue"', [2]),
+        ("is:pr author:hubot", [3]),
+        ("author:octocat", []),
+    ],
+)
+def test_threads_are_found_by_what_was_said_and_by_whom(text: str, found: list[CardId]) -> None:
+    assert ids(text) == found
+
+
+def test_filters_of_the_command_line_and_qualifiers_both_hold() -> None:
+    assert search("slow is:open", SearchFilter("closed")).found == ()
+    assert [one.card.id for one in search("slow", SearchFilter("closed")).found] == [1]
+
+
+def test_a_thread_that_says_it_in_its_title_stays_first() -> None:
+    assert ids("session store postgresql")[0] == 1
+    assert ids("postgresql")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "who", "shown", "comment"),
+    [
+        ("machine", 1, ("octocat", "NONE"), "Files are slow on my machine.", 11),
+        ("postgresql sessions", 3, ("hubot", "NONE"), "Closes the question of sessions.", None),
+        ('"file system"', 1, ("hubot", "MEMBER"), "The file system is out of the question.", 12),
+        (
+            "postgresql role:maintainer",
+            1,
+            ("hubot", "MEMBER"),
+            "We use PostgreSQL. The file system is out of the question.",
+            12,
+        ),
+    ],
+)
+def test_the_passage_is_shown_with_who_said_it(
+    text: str, key: int, who: tuple[str, str], shown: str, comment: int | None
+) -> None:
+    one = search(text).passages[key]
+    assert ((one.author, one.role), one.text, one.comment_id) == (who, shown, comment)
+
+
+def test_a_hit_by_its_title_alone_has_no_passage() -> None:
+    assert search("thumbnails").passages.keys() == {"docs/cache.md"}
+    assert 3 not in search("use postgresql is:pr").passages
+
+
+def test_without_records_it_is_said_who_spoke_and_when() -> None:
+    asked = WordSearch("machine", query=search_query("machine", NOW))
+    (one,) = search_memory(asked, SHELF).passages.values()
+    assert (one.author, one.at, one.text) == ("octocat", at(1.1), "")
+
+
+def test_a_message_that_was_edited_away_is_not_taken_for_another() -> None:
+    moved = Shelf.of([replace(STORE, comments=STORE.comments[1:])])
+    asked = WordSearch("machine", query=search_query("machine", NOW))
+    (one,) = search_memory(asked, SHELF, moved.read).passages.values()
+    assert (one.author, one.text) == ("octocat", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("machine", [1]), ("slow author:octocat", [1]), ('"file system"', [1]), ("#2", [2]), ("is:pr", [3])],
+)
+def test_a_smart_search_knows_the_same_language(text: str, found: list[CardId]) -> None:
+    answer = smart(SmartSearch(text, Worktree(), NOW, query=search_query(text, NOW)), SHELF, SHELF.read)
+    assert [one.card.id for one in answer.hits] == found
+
+
+def test_a_smart_search_shows_passages() -> None:
+    answer = smart(SmartSearch("machine", Worktree(), NOW), SHELF, SHELF.read)
+    assert answer.passages[1].text == "Files are slow on my machine."
+
+
+# -- the order -----------------------------------------------------------------------------------------------------
+
+
+def hit(key: CardId, score: float, part: float, position: int = 1) -> MessageHit:
+    return MessageHit(key, position, "octocat", "", None, score, part, ("x",))
+
+
+def test_all_words_in_one_message_go_before_most_of_them_in_a_title() -> None:
+    about = {1: ThreadEvidence(10.0, 0.6, ("x",))}
+    assert [key for key, _ in merged(about, [hit(2, 8.0, 1.0)])] == [2, 1]
+
+
+def test_a_title_that_is_in_the_opening_text_too_goes_before_a_message() -> None:
+    about = {1: ThreadEvidence(10.0, 1.0, ("x",))}
+    assert [key for key, _ in merged(about, [hit(2, 10.0, 1.0), hit(1, 10.0, 1.0, 0)])] == [1, 2]
+
+
+def test_the_message_with_the_most_of_the_words_stands_for_its_thread() -> None:
+    ((_, one),) = merged({}, [hit(1, 9.0, 0.5, 1), hit(1, 8.0, 1.0, 2)])
+    assert one.message == hit(1, 8.0, 1.0, 2)
+
+
+EVIDENCE = st.tuples(st.integers(1, 5), st.floats(0, 50), st.floats(0, 1))
+
+
+@given(st.lists(EVIDENCE, max_size=8), st.lists(EVIDENCE, max_size=8))
+def test_more_evidence_never_lowers_a_thread(
+    about: list[tuple[int, float, float]], messages: list[tuple[int, float, float]]
+) -> None:
+    known = {key: ThreadEvidence(score, part, ()) for key, score, part in about}
+    hits = [hit(*one) for one in messages]
+    few = {key: one.score for key, one in merged(known, hits[1:])}
+    found = merged(known, hits)
+    assert {key for key, _ in found} == {*known, *(one.thread for one in hits)}
+    assert all(one.score >= few.get(key, 0.0) for key, one in found)
+    assert [one.score for _, one in found] == sorted((one.score for _, one in found), reverse=True)

@@ -1,0 +1,75 @@
+"""The sentences of a message that hold the words of a search."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading.analyzer import terms
+from bot.reading.passage import CUT, MOST, passage
+from tests.reading.linear import takes_linear_time
+
+LONG = " ".join(f"word{number}" for number in range(400))
+
+
+def cut(text: str, words: str, *phrases: str) -> str:
+    return passage(text, frozenset(terms(words)), phrases)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "shown"),
+    [
+        ("We use Redis. It is fast. Ships on Monday.", "redis", "We use Redis. It is fast."),
+        ("It rains.\n\nWe cache\nthumbnails here.\n\nBye.", "thumbnail caching", "We cache thumbnails here. Bye."),
+        ("The cache. The cache of thumbnails.", "cache thumbnails", "The cache of thumbnails."),
+        ("> the cache is slow\n\nNo, it is the cache of DNS.", "cache", "No, it is the cache of DNS."),
+        ("> the cache is slow\n\nI agree.", "cache", "> the cache is slow I agree."),
+        ("See file.py: the cache is in v1.2.3 now.", "cache", "See file.py: the cache is in v1.2.3 now."),
+        ("Nothing of it.", "cache", ""),
+        ("", "cache", ""),
+        ("<!-- the cache -->Hello.", "cache", ""),
+        ("<!-- the cache", "cache", ""),
+        ("The cache.\n> quoted", "cache", "The cache."),
+        ("Either:\n- a cache\n- a store", "cache", "a cache a store"),
+        ("Log:\n```text\ncache miss\n```", "cache", "cache miss"),
+    ],
+)
+def test_the_sentence_with_most_of_the_words_is_shown(text: str, words: str, shown: str) -> None:
+    assert cut(text, words) == shown
+
+
+def test_a_sentence_with_a_phrase_goes_first() -> None:
+    text = "The store keeps a session in the store of sessions. The session\nstore is slow."
+    assert cut(text, "session store", "session store") == "The session store is slow."
+
+
+@pytest.mark.parametrize(
+    ("word", "marks"), [("word0", (False, True)), ("word200", (True, True)), ("word399", (True, False))]
+)
+def test_a_long_sentence_is_cut_around_the_word_and_marked(word: str, marks: tuple[bool, bool]) -> None:
+    shown = cut(LONG, word)
+    assert word in shown.split()
+    assert (shown.startswith(CUT), shown.endswith(CUT)) == marks
+    assert MOST // 2 < len(shown) <= MOST
+
+
+def test_a_long_sentence_is_cut_where_most_words_stand() -> None:
+    shown = cut(f"cache {LONG} cache of thumbnails {LONG}", "cache thumbnails")
+    assert "cache of thumbnails" in shown
+
+
+def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
+    assert " is it " in f"{cut(f'{LONG} is it {LONG}', 'is', 'is it')} "
+
+
+@given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
+def test_a_passage_is_short_and_of_one_line(text: str, words: str) -> None:
+    shown = cut(f"{text} cache {text}", words)
+    assert len(shown) <= MOST
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize("piece", ["a", " ", "\n", "\n ", ". ", "x ", "> ", "<!--", "cache ", "`", "1. "])
+def test_cutting_is_linear(piece: str) -> None:
+    takes_linear_time(lambda text: cut(text, "cache", "the cache"), piece)

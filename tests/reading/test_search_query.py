@@ -1,0 +1,163 @@
+"""What people type into a search, and what it means."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.kinds import Kind
+from bot.errors import UserError
+from bot.reading.search_query import MAX_PHRASES, MAX_QUALIFIERS, SearchQuery, fold, search_query
+from tests.questions.shelf import card
+from tests.reading.linear import takes_linear_time
+
+NOW = datetime(2026, 5, 31, 12, tzinfo=UTC)
+DAY = datetime(2026, 5, 3, tzinfo=UTC)
+
+
+def read(text: str) -> SearchQuery:
+    return search_query(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("session  timeout", {"words": "session timeout"}),
+        ('the "Session  Store" is', {"words": "the Session  Store is", "phrases": ("session store",)}),
+        ("“session store”", {"words": "session store", "phrases": ("session store",)}),
+        ("cache author:@OctoCat", {"words": "cache", "authors": {"octocat"}}),
+        ("author:a author:b", {"authors": {"a", "b"}}),
+        ("role:maintainer", {"roles": {"maintainer"}}),
+        ("role:OWNER role:participant", {"roles": {"maintainer", "participant"}}),
+        ("is:open is:pr", {"states": {"open"}, "kinds": {Kind.PULL}}),
+        ("is:issue is:page", {"kinds": {Kind.ISSUE, Kind.PAGE}}),
+        ('label:bug label:"Good First Issue" x', {"words": "x", "labels": {"bug", "good first issue"}}),
+        ("after:2026-05-03 x", {"words": "x", "after": DAY}),
+        ("before:28d", {"before": DAY.replace(hour=12)}),
+        ("after:2026-05-03 after:2026-05-01", {"after": DAY}),
+        ("#48", {"words": "#48", "numbers": (48,)}),
+        ("see #48 and #48 #7", {"words": "see #48 and #48 #7", "numbers": (48, 7)}),
+        ("#0 #x 48 a#48", {"words": "#0 #x 48 a#48"}),
+        ("IS:open", {"states": {"open"}}),
+    ],
+)
+def test_a_search_is_read_as_it_was_meant(text: str, expected: dict[str, Any]) -> None:
+    assert read(text) == SearchQuery()._replace(**expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TypeError: x is not a function",
+        "std::vector<int>::at",
+        r"C:\Users\x",
+        "error:404 https://example.com/a:b",
+        "label: bug",
+        "the-author:x",
+        "/is:open",
+        'say"is:open',
+        '5" disk',
+        "author:",
+        "kind:pull",
+    ],
+)
+def test_what_only_looks_like_a_qualifier_is_words(text: str) -> None:
+    assert read(text) == SearchQuery(text)
+
+
+def test_a_qualifier_in_quotation_marks_is_searched_for() -> None:
+    assert read('"is:open"') == SearchQuery("is:open", phrases=("is:open",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["is:foo", "is::open", "role:king", "before:yesterday", "after:2026-13-40", "after:9999y", 'label:""', "author:@"],
+)
+def test_a_wrong_value_is_an_error_in_one_line_or_else_words(text: str) -> None:
+    with pytest.raises(UserError, match=r"takes .*plain words") as error:
+        read(f"x {text}")
+    assert "\n" not in str(error.value)
+    assert search_query(f"x {text}", NOW, strict=False).words == f"x {text}"
+
+
+def test_no_more_than_some_qualifiers_count() -> None:
+    names = [f"author:a{number}" for number in range(MAX_QUALIFIERS + 1)]
+    found = read(" ".join(names))
+    assert (len(found.authors), found.words) == (MAX_QUALIFIERS, names[-1])
+
+
+@pytest.mark.parametrize("order", [*permutations(('"a b"', "is:open", "author:x", "word"))])
+def test_the_order_does_not_matter(order: tuple[str, ...]) -> None:
+    found = read(" ".join(order))
+    assert found._replace(words=" ".join(sorted(found.words.split()))) == SearchQuery(
+        "a b word", phrases=("a b",), states=frozenset({"open"}), authors=frozenset({"x"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("is:open", False),
+        ("is:closed", True),
+        ("is:open is:closed", True),
+        ("is:pr", False),
+        ("is:issue", True),
+        ("label:BUG", True),
+        ("label:bug label:ui", False),
+        ("", True),
+    ],
+)
+def test_threads_are_kept_by_state_kind_and_labels(text: str, *, kept: bool) -> None:
+    assert read(text).keeps_thread(card(1, kind=Kind.ISSUE, labels=("Bug", "docs"))) is kept
+
+
+def test_a_page_is_neither_open_nor_closed() -> None:
+    assert not read("is:closed").keeps_thread(card("docs/a.md", kind=Kind.PAGE))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("author:hubot", True),
+        ("author:octocat", False),
+        ("role:maintainer", True),
+        ("role:contributor", False),
+        ("after:2026-05-03", True),
+        ("after:2026-05-04", False),
+        ("before:2026-05-03", False),
+        ("before:2026-05-04", True),
+        ("author:hubot role:participant", False),
+    ],
+)
+def test_messages_are_kept_by_author_role_and_day(text: str, *, kept: bool) -> None:
+    assert read(text).keeps_message("Hubot", "MEMBER", DAY) is kept
+    assert read(text).is_of_messages
+
+
+def test_a_message_of_unknown_time_or_role_is_not_kept_when_that_is_asked_for() -> None:
+    assert not read("after:2026-05-03").keeps_message("hubot", "", None)
+    assert not read("role:participant").keeps_message("hubot", None, DAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"), [("We use\n the SESSION   store.", True), ("session of the store", False), ("", False)]
+)
+def test_a_phrase_is_compared_without_case_and_white_space(text: str, *, stands: bool) -> None:
+    assert bool(read('"Session store"').held(text)) is stands
+
+
+@given(st.text(alphabet=st.sampled_from('ab:"“” #1isopenauthor\n@\0'), max_size=80))
+def test_nothing_that_is_typed_is_lost_or_fails(text: str) -> None:
+    found = search_query(text, NOW, strict=False)
+    assert all(phrase in fold(found.words) for phrase in found.phrases)
+    assert len(found.phrases) <= MAX_PHRASES
+
+
+@pytest.mark.parametrize("piece", ['"', 'is:"', "author:", "is:open ", '"a', "a:", '"" ', "author:a"])
+def test_reading_a_search_is_linear(piece: str) -> None:
+    takes_linear_time(lambda text: search_query(text, NOW, strict=False), piece)
