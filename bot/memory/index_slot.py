@@ -32,6 +32,8 @@ class IndexSlot:
         self._encoder: Encoder | None = None
         self._stored = StoredIndex(state.base, INDEX, PARTS, sizes)
         self._behind: dict[ThreadId, Record] = {}
+        self.was_rebuilt = False
+        """Whether this run made the index from the records."""
 
     @property
     def encoder(self) -> Encoder:
@@ -80,7 +82,7 @@ class IndexSlot:
         With ``embeds`` it has the slow vectors of the downloaded model too. Digests that this version makes differently
         are renewed.
         """
-        self._behind = {}
+        self._behind, self.was_rebuilt = {}, True
         fingerprint = self._embedder.fingerprint if self._embedder and embeds else ""
         self.state.manifest = replace(self.state.manifest, index={}, embedder=fingerprint)
         self.drop_encoder()

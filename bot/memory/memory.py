@@ -194,8 +194,10 @@ class Memory:
 
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""
-        messages, known = self.messages.edits()
         index, manifest = self.index.edits()
+        if self.index.was_rebuilt and not self.messages.is_there:  # all records were read: an upgrade ends here
+            self.messages.ask(lambda _: None, None)
+        messages, known = self.messages.edits()
         found = {**self.state.edits(), **index, **messages}
         data = encode_manifest(replace(manifest, messages=known))
         return found if data == self.state.base.files[MANIFEST_PATH] else {**found, MANIFEST_PATH: data}

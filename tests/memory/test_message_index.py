@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.changes import FORGET, Changes
@@ -172,6 +172,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 versions = st.tuples(st.integers(1, 4), st.lists(texts, max_size=3), st.sampled_from(["talk", "talk", "gone"]))
 
 
+@settings(deadline=None)
 @given(runs=st.lists(st.lists(versions, min_size=1, max_size=3), min_size=1, max_size=4), most=st.integers(0, 3))
 def test_it_finds_exactly_the_messages_that_the_records_hold(
     tmp_path_factory: pytest.TempPathFactory, runs: list[list[tuple[int, list[str], str]]], most: int
@@ -211,3 +212,14 @@ def test_two_writers_lose_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert second.commit("second")
     assert said(place.memory(), "quince medlar") == {(2, 1), (3, 1), (4, 1), (5, 1)}
     place.close()
+
+
+def test_an_upgrade_that_reads_all_records_makes_one(place: Place) -> None:
+    remember(place.memory(), talk(1, "quince"))
+    manifest = json.loads(place.files()["manifest.json"])
+    del manifest["messages"]
+    place.put({"manifest.json": json.dumps(manifest | {"layout": 2}).encode()})
+    memory = place.memory()
+    remember(memory, talk(2, "quince"))
+    assert place.memory().messages.is_there
+    assert said(place.memory(), "quince") == {(1, 1), (2, 1)}

@@ -23,7 +23,7 @@ from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError
 from bot.memory.branch_store import BranchStore, Tip, read_tip
 from bot.memory.folder_store import FolderStore
-from bot.memory.manifest import INDEX, MANIFEST_PATH
+from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGES
 from bot.memory.store import Store
 from bot.settings.schema import Settings, SettingsError, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES
@@ -147,7 +147,7 @@ def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
 def _held(store: Store) -> InspectedMemory | StoreError:
     with closing(store):
         try:
-            return inspect(store.open([MANIFEST_PATH, INDEX]))
+            return inspect(store.open([MANIFEST_PATH, INDEX, MESSAGES]))
         except StoreError as error:
             return error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,8 @@ from bot.memory.manifest import (
     FORMAT,
     INDEX,
     MANIFEST_PATH,
+    MESSAGE_PARTS,
+    MESSAGES,
     PARTS,
     ForeignFormat,
     Manifest,
@@ -35,7 +37,7 @@ class InspectedMemory:
     """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" where it can), ``foreign`` that this
     version does not read its format; nothing else counts then. ``has_records``: there are files of records.
 
-    ``index`` are the files and parts of the index that are not as they should be, where this version made it.
+    ``index`` are the files and parts of the indexes that are not as they should be, where this version made it.
     """
 
     manifest: Manifest = field(default_factory=Manifest)
@@ -60,23 +62,31 @@ def inspect(snapshot: Snapshot) -> InspectedMemory:
 
 
 def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
-    """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
-    if manifest.index and other_maker(manifest.layout, manifest.analyser):
-        return ()
-    foreign = snapshot.foreign_files(INDEX)
-    if foreign or not manifest.index:
+    """The files and parts of both indexes that are not as they should be; nothing of those by other versions."""
+    found: tuple[str, ...] = ()
+    if not (manifest.index and other_maker(manifest.layout, manifest.analyser)):
+        found += _faults(snapshot, INDEX, PARTS, manifest.index)
+    messages = manifest.messages
+    if messages and messages.files and not other_maker(messages.layout, messages.analyser):
+        found += _faults(snapshot, MESSAGES, MESSAGE_PARTS, messages.files)
+    return found
+
+
+def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, str]) -> tuple[str, ...]:
+    foreign = snapshot.foreign_files(folder)
+    if foreign or not hashes:
         return tuple(foreign)
     try:
-        folder = snapshot.checkout(INDEX)
-        if wrong := damaged_files(manifest.index, folder):
-            return tuple(f"{INDEX}/{name}" for name in wrong)
-        with closing(open_index(folder)) as index:
-            parts = {part_path(PARTS, name) for name in index.parts()}
+        files = snapshot.checkout(folder)
+        if wrong := damaged_files(hashes, files):
+            return tuple(f"{folder}/{name}" for name in wrong)
+        with closing(open_index(files)) as index:
+            known = {part_path(parts, name) for name in index.parts()}
     except StoreError as error:
         return (error.cause,)
     except IndexCorrupt as error:
-        return (f"{INDEX} ({error!s:.100})",)
-    return tuple(sorted(parts.difference(snapshot.paths(PARTS))))
+        return (f"{folder} ({error!s:.100})",)
+    return tuple(sorted(known.difference(snapshot.paths(parts))))
 
 
 def check_branch(
