@@ -128,10 +128,68 @@ _WITHOUT_MARK = {"didnt": "did", "dont": "do", "havent": "have", "hasnt": "has",
 _CLAUSE_ENDS = (",", ";", ":", "–", "—", "-")
 _LEAD = (
     r"(?:(?:so|and|but|or|ok|okay|hey|hi|hello|also|please|btw|well|hm|hmm|wait|again|sorry|just|now|anyway"
-    r"|(?:do|does|can|could|would|will) (?:you|we|anyone|anybody|someone|somebody)|out of curiosity) )"
+    r"|anyone|anybody|can we|could we|(?:do|does|can|could|would|will) (?:you|anyone|anybody|someone|somebody|the bot)"
+    r"|out of curiosity"
+    r"|help (?:me|us)|pretty sure|(?:i|we) (?:think|thought|believe|guess|swear)|i feel like"
+    r"|(?:i'm|i am) (?:pretty |fairly |quite )?sure) )"
     r"{0,4}+"
 )
 """Words before a question that do not change it."""
+
+_REQUESTS = frozenset({"search", "find", "show", "list", "summarize", "summarise", "remind", "tell"})
+"""Phrases that begin with these are asked with a full stop too."""
+
+_LATER = (
+    "before|already|again|earlier|yet|ever|once|somewhere|anywhere|elsewhere|here|previously|recently|please|thanks"
+    "|thank you|in the past|ages ago|at some point|by any chance|last (?:time|week|month|year)"
+    "|(?:some|a (?:long|short)) time ago|a while (?:ago|back)|by the way|now"
+)
+_CHECKS = (
+    r"(?:right|no|correct|yes|or not|(?:did|have|had) we|did(?:n't| not) we|ha(?:ve|d)(?:n't| not) we"
+    r"|or (?:am i|did we|was that|have we)\b[^,]{0,60})"
+)
+"""Ends of a statement that ask whether it is true."""
+
+_CANNOT_FIND = (
+    r"\b(?:but|though|and)(?: now)?(?: i)? (?:can(?:not|'t| not)|could(?:n't| not)|do(?:n't| not)) "
+    r"(?:find|remember|recall|see)\b.*"
+)
+_CHECKED = re.compile(rf"[\s,]+(?:{_CHECKS}\?|{_CANNOT_FIND})\W*\Z", re.IGNORECASE)
+_RHETORICAL = re.compile(
+    r"\?!|!\?|\b(?:(?:why|what|how) on earth|the (?:hell|heck|fuck)|wtf|lol|haha|good (?:old )?(?:times|days)"
+    r"|(?:why|how) did we ever)\b",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(
+    r"(?<!to )(?<!can i )(?<!may i )\b(?:ask(?:s|ed|ing)?|say(?:s|ing)?|said|wrote|writes?|wonder(?:s|ed|ing)"
+    r"|answers?|explains?|titled?|called|faq|section|heading|example|phrases?|if|when|once|unless|users|people|customers)\b",
+    re.IGNORECASE,
+)
+"""Words before a clause that make it somebody else's question, or part of a text."""
+
+_ANSWERED = re.compile(
+    r"\W*(?:see\b(?! if)|yes|yep|yeah|no,|nope|because|turns out|it (?:turn|was)|that was|i found|found it|nvm"
+    r"|never ?mind|answer|(?:good|fun|simpler) (?:old )?times|those were|me neither|exactly|apparently"
+    r"|well,|edit:|lol|haha)",
+    re.IGNORECASE,
+)
+"""Beginnings of a next sentence with which whoever asks gives the answer, or shows that none is wanted."""
+
+_ADVICE = re.compile(
+    r"\bbefore (?:you|\w{2,15}ing)\b|\b(?:your|yours|yourself|next time|duplicates?|in (?:the )?future)\b"
+    r"|\b(?:in|to|into) (?:the|a|this|your) (?:[\w-]{1,20} ){0,2}"
+    r"(?:description|docs?|documentation|readme|changelog|notes|comment|message|wiki|code|codebase|source)\b",
+    re.IGNORECASE,
+)
+"""In a request: work for a person, such as to search before filing an issue, or to write something down."""
+
+_REASON = re.compile(r"\b(?:reasons?|rationale|reasoning|outcome)\b", re.IGNORECASE)
+_NO_DECISION = re.compile(
+    r"\b(?:crash\w*|errors?|fail\w*|exceptions?|bugs?|timeouts?|panics?|segfaults?|faults?|regressions?|slow\w*|warnings?"
+    r"|hangs?|leaks?|delays?|downtime|outage|(?:close|closing|reopening|this|that|it))\b|\A(?:my|your|his|her|running|calling|trying|testing)\b",
+    re.IGNORECASE,
+)
+"""In a question for a reason: it did not come from a decision, or only this thread tells what is meant."""
 
 _FILLER = re.compile(
     r"\A(?:(?:(?:any|all|every|some|the|earlier|previous|past) )?"
@@ -139,14 +197,11 @@ _FILLER = re.compile(
     r"(?:of|to|about|on|for|in|regarding|related to|concerning) ",
     re.IGNORECASE,
 )
-_TAIL = re.compile(
-    r"(?:\s|,)(?:before|already|again|earlier|yet|once|somewhere|here|please|thanks|thank you|in the past|ages ago"
-    r"|last (?:time|week|month|year)|(?:some|a (?:long|short)) time ago|a while (?:ago|back)|by the way|now)\Z",
-    re.IGNORECASE,
-)
+_TAIL = re.compile(rf"(?:\s|,)(?:{_LATER})\Z", re.IGNORECASE)
 _THIS = re.compile(
     r"(?:(?:all|about|exactly|precisely) )?(?:this|that|it|these|those|the same)"
-    r"(?: (?:one|issue|bug|problem|thing|topic|question|idea|request|pull request|before|already))?",
+    r"(?: (?:one|issue|bug|problem|thing|topic|question|idea|request|pull request|approach|change|feature|proposal"
+    r"|option|subject|suggestion|behaviou?r|before|already))?",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
@@ -164,17 +219,20 @@ def recall_question(
     """The first question in a text that fits one of the phrases, None if there is none.
 
     In a phrase ``{topic}`` stands for the topic, ``*`` for up to four words, ``a/b`` for either word. Case, punctuation
-    and contractions do not count ("didn't we" is "did we"). The phrase begins a sentence or a clause, outside quotes
-    and code; the topic reaches to the end of the sentence.
+    and contractions do not count ("didn't we" is "did we"), nor do words of time at the end ("before", "already"). The
+    phrase begins a sentence or a clause, outside quotes and code, and reaches to the end of the sentence. Questions
+    that are rhetorical, somebody else's, or answered at once do not count; nor do those that end like a statement.
     """
     patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
     spans = [span for span in read(text).inline_code if " " in span]
     code = [span for span in spans if any(pattern.match(_Words.of(span).text) for pattern in patterns)]
-    for sentence in statements(text)[:MAX_SENTENCES]:
-        is_code = any(sentence.startswith(span) for span in code)
-        found = None if is_code else _asked(sentence[:MAX_SENTENCE], patterns)
+    said = [sentence[:MAX_SENTENCE].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
+    for sentence, following in zip(said[:MAX_SENTENCES], [*said[1:], ""], strict=False):
+        if _ANSWERED.match(following) or _RHETORICAL.search(sentence) or any(map(sentence.startswith, code)):
+            continue
+        found = _asked(sentence, patterns, is_all=len(said) == 1)
         if found is not None:
-            return _question(sentence[:MAX_SENTENCE].strip(), found, repo, hosts)
+            return _question(sentence, found, repo, hosts)
     return None
 
 
@@ -219,15 +277,47 @@ def _plain(token: str) -> list[str]:
     return [part for part in _WITHOUT_MARK.get(word, word).split() if part != "not"]
 
 
-def _asked(sentence: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
-    """The topic as typed, None if no phrase begins a clause."""
+def _asked(sentence: str, patterns: tuple[re.Pattern[str], ...], *, is_all: bool) -> str | None:
+    """The topic as typed, None if no phrase begins a clause that asks. ``is_all``: nothing else is said."""
     words = _Words.of(sentence)
     for start in words.clauses:
+        if start and _REPORTED.search(sentence[: words.typed(0, start)[1]]):
+            break
         for pattern in patterns:
             if found := pattern.match(words.text, start):
                 begin, end = words.typed(*found.span("topic"))
-                return sentence[begin:end]
+                topic = sentence[begin:end]
+                if (asked := _wanted(found["first"].strip(), sentence, topic, is_all=is_all)) is not None:
+                    return asked
     return None
+
+
+def _wanted(first: str, sentence: str, topic: str, *, is_all: bool) -> str | None:
+    """The topic of a sentence that fits a phrase beginning with ``first``, None if the sentence does not ask."""
+    if first in _REQUESTS:
+        return None if _ADVICE.search(sentence) else topic
+    if first == "we":
+        return None if find_references(f"of {sentence}") else _stated(sentence, topic, is_all=is_all)
+    if sentence.endswith((".", "!", ":")) or (_REASON.search(sentence) and _NO_DECISION.search(topic)):
+        return None
+    return topic
+
+
+def _stated(sentence: str, topic: str, *, is_all: bool) -> str | None:
+    """The topic of a statement that wants to be confirmed ("…, right?"), or that is all that somebody says."""
+    bare = _bare(_CHECKED.sub("", topic))
+    if _CHECKED.search(topic) or _CHECKED.search(sentence):
+        return bare
+    is_about_here = bool(_THIS.fullmatch(bare)) and bare != topic.rstrip(_ENDS)
+    return bare if is_about_here and (is_all or sentence.endswith("?")) else None
+
+
+def _bare(topic: str) -> str:
+    """The topic without quotation marks and without words of time at its end."""
+    bare = topic.translate(_UNQUOTED).strip(_ENDS)
+    while (shorter := _TAIL.sub("", bare).rstrip(_ENDS)) != bare:
+        bare = shorter
+    return bare
 
 
 def _question(sentence: str, topic: str, repo: str | None, hosts: Sequence[str]) -> RecallQuestion:
@@ -235,10 +325,7 @@ def _question(sentence: str, topic: str, repo: str | None, hosts: Sequence[str])
     decides = bool(_DECIDES.search(sentence))
     if about:
         return RecallQuestion(sentence, about=about[:MAX_ABOUT], decides=decides)
-    bare = topic.translate(_UNQUOTED).strip(_ENDS)
-    while (shorter := _TAIL.sub("", bare).rstrip(_ENDS)) != bare:
-        bare = shorter
-    bare = _FILLER.sub("", bare, count=1)[:MAX_ARGUMENT].strip()
+    bare = _FILLER.sub("", _bare(topic), count=1)[:MAX_ARGUMENT].strip()
     return RecallQuestion(sentence, "" if _THIS.fullmatch(bare) else bare, decides=decides)
 
 
@@ -253,11 +340,12 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     gaps = 0
     for word in phrase.replace("{topic}", " {topic} ").split():
         if word == "{topic}":
-            parts.append(r"(?P<topic>\S.*?)" if "(?P<topic>" not in "".join(parts) else r"\S.*?")
+            parts.append(r"(?P<topic>(?:\S+ )+?)" if "(?P<topic>" not in "".join(parts) else r"(?:\S+ )+?")
         elif word == "*":
             gaps += 1
             parts.append(rf"(?:\S+ ){{0,{MAX_GAP}}}?" if gaps <= 2 else "")
         else:
             choices = [" ".join(_plain(choice)) for choice in word.split("/")]
             parts.append("".join(("(?:", "|".join(re.escape(f"{c} ") if c else "" for c in choices), ")")))
-    return re.compile(f"{_LEAD}{''.join(parts)}\\Z")
+    later = "" if parts[-1].startswith("(?P<topic>") else rf"(?:(?:{_LATER}) ){{0,3}}"
+    return re.compile(f"{_LEAD}(?P<first>{parts[0]}){''.join(parts[1:])}{later}\\Z")

@@ -1,0 +1,117 @@
+"""Which sentences ask what was said before, and which only sound so, by the phrases that are the default."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading.requests import recall_question
+from bot.settings.schema import RECALL_PHRASES
+
+ASK = [
+    ("Remember when we discussed caching?", "caching"),
+    ("remember when we talked about rate limits", "rate limits"),
+    ("Does anyone remember why we chose Redis?", "Redis"),
+    ("We talked about this before", ""),
+    ("We talked about this before, didn't we?", ""),
+    ("I think we discussed this before, but I can't find where.", ""),
+    ("We decided to replace :host with :authority, right?", "replace :host with :authority"),
+    ("Didn't we decide to use Postgres?", "use Postgres"),
+    ("Did we ever settle on a retry budget?", "a retry budget"),
+    ("Haven't we already decided on tabs?", "tabs"),
+    ("What was the reason for dropping Windows support?", "dropping Windows support"),
+    ("What's the rationale behind the two-phase import?", "the two-phase import"),
+    ("What made us switch to Bazel?", "Bazel"),
+    ("Why did we choose SQLite over Postgres?", "SQLite over Postgres"),
+    ("How did we end up with two parsers?", "two parsers"),
+    ("Has this ever come up here before?", ""),
+    ("Has the idea of a plugin API come up before?", "the idea of a plugin API"),
+    ("Has anyone brought this up before?", ""),
+    ("Has it been decided to move to nominal for everything?", "move to nominal for everything"),
+    ("Is there a previous discussion about this?", ""),
+    ("Do we have any decision on the minimum Node version?", "the minimum Node version"),
+    ("Summarize what we decided about caching.", "caching"),
+    ("Can someone please summarise what we agreed on for uploads?", "uploads"),
+    ("Where did we discuss the token format?", "the token format"),
+    ("In which issue did we discuss sharding?", "sharding"),
+    ("When did we decide to move to TypeScript?", "move to TypeScript"),
+    ("Find earlier discussions about rate limiting.", "rate limiting"),
+    ("I forget, did we decide that closures are boxed?", "that closures are boxed"),
+    ("Sorry to ask, but what did we decide about caching?", "caching"),
+    ("@octocat could you remind me what we said about semver?", "semver"),
+]
+
+ONLY_SOUND_SO = [
+    "I remember when we discussed caching.",
+    "Remember when installing to set the prefix.",
+    "Remember when we decided to rewrite everything in a weekend? Good times.",
+    "Remember what we said about force pushes!",
+    "As we discussed before, this needs a flag.",
+    "We talked about this before, see #12.",
+    "We talked about this before. The answer is still no.",
+    "We discussed this in the meeting and will go with option B.",
+    "We discussed this before and I still disagree, could you explain?",
+    "Didn't we discuss this before? See #12.",
+    "Has this come up before in Python 2?",
+    "Has this come up before or after the upgrade?",
+    "Has this been discussed with legal?",
+    "Was the exception raised before?",
+    "Why did we ever choose YAML?!",
+    "Why on earth did we choose YAML?",
+    "Why did we choose Redis? Because it was fast.",
+    "Why did we choose Redis is beyond me.",
+    "What was the reason for the crash?",
+    "What was the reason for closing this?",
+    "What is the outcome of calling free twice?",
+    "He asked: why did we choose Redis?",
+    "If somebody asks, what did we decide about caching, send them here.",
+    "The FAQ should answer: why did we choose Redis?",
+    'She asked "has this come up before?"',
+    "`Has this come up before?`",
+    "> Has this come up before?",
+    "Please search previous discussions for duplicates before opening an issue.",
+    "To summarize what we decided about caching: nothing.",
+    "Please summarize what we decided in the PR description.",
+]
+
+
+@pytest.mark.parametrize(("text", "topic"), ASK)
+def test_it_asks(text: str, topic: str) -> None:
+    found = recall_question(text, RECALL_PHRASES)
+    assert found is not None
+    assert found.topic == topic
+
+
+@pytest.mark.parametrize("text", ONLY_SOUND_SO)
+def test_it_only_sounds_so(text: str) -> None:
+    assert recall_question(text, RECALL_PHRASES) is None
+
+
+_FRAMES = ["`{}`", "> {}", "> > {}", "```\n{}\n```", "~~~text\n{}\n~~~", "    {}", '"{}"', "“{}”", "<pre>\n{}\n</pre>"]
+_FRAMES += ["<!-- {} -->", "<blockquote>\n\n{}\n\n</blockquote>", "# {}", "Somebody asked: {}"]
+
+
+@given(
+    st.sampled_from([text for text, _ in ASK if " forget" not in text and "Sorry" not in text]),
+    st.sampled_from(_FRAMES),
+    st.sampled_from(["", "Thanks for the report.\n\n", "It fails.\n\n"]),
+)
+def test_nothing_in_code_or_quotes_asks(question: str, frame: str, before: str) -> None:
+    assert recall_question(before + frame.format(question), RECALL_PHRASES) is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "we discussed ", "has this come up ", "has been, ", "remember when we, ", "was it * been ", "i think we ",
+        "what was the reason for ", "but i can't find ", "before already ", "in the a b ", "discussed before, right ",
+    ],
+)  # fmt: skip
+def test_a_longer_text_takes_no_more_than_its_length(part: str) -> None:
+    begun = time.process_time()
+    recall_question(part * (64_000 // len(part)), RECALL_PHRASES)
+    recall_question(f"{part}? " * (64_000 // len(part)), RECALL_PHRASES)
+    assert time.process_time() - begun < 5
