@@ -182,7 +182,7 @@ def _short(path: str, folder: str) -> str:
 MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""
 
-MAX_WHOLE = 16 << 20
+MAX_WHOLE = 8 << 20
 """Bytes of a file that is one object."""
 
 MAX_IN_ONE = 50_000
