@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from bot.memory.manifest import (
     next_pending,
     within_bounds,
 )
+from bot.settings.schema import CommentSettings
 from tests.memory.samples import at
 
 FULL = Manifest(
@@ -76,6 +77,19 @@ def test_comments_of_any_24_hours_are_counted_in_whatever_order_they_come(minute
     assert one == other.with_written(reversed(moments))
     newest = max(moments, default=at(0))
     assert one.written == tuple(sorted(m for m in moments if m > newest - timedelta(hours=24)))
+
+
+def test_a_comment_counts_for_24_hours_and_no_longer() -> None:
+    one = Manifest().with_written([at(0)])
+    assert one.promised_within_day(at(0) + timedelta(hours=24, microseconds=-1)) == 1
+    assert one.promised_within_day(at(0) + timedelta(hours=24)) == 0
+
+
+def test_as_many_comments_are_counted_as_the_greatest_daily_limit() -> None:
+    (most,) = (one.metadata["rule"].high for one in fields(CommentSettings) if one.name == "daily_limit")
+    one = Manifest().with_written(at(0) + timedelta(seconds=number) for number in range(most + 1))
+    assert one.promised_within_day(at(0)) == most
+    assert decode_manifest(encode_manifest(one)).promised_within_day(at(0)) == most
 
 
 @pytest.mark.parametrize(

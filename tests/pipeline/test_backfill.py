@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,15 @@ from bot.github.history import GraphQLHistory, RestHistory
 from bot.github.threads import OwnCommentRule
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock, Deadline, HistoryRead, backfill
+from bot.pipeline.backfill import (
+    CHECKPOINT_SECONDS,
+    LONGEST_WAIT,
+    TOLD_EVERY,
+    Clock,
+    Deadline,
+    HistoryRead,
+    backfill,
+)
 from tests.fakes.github import FakeGitHub
 
 REPO = "octocat/hello-world"
@@ -82,3 +90,49 @@ def test_who_has_no_time_to_wait_stops_at_the_limit(github: FakeGitHub, memory: 
 def test_a_reading_that_is_not_at_its_end_says_why() -> None:
     assert HistoryRead(stopped=RateLimited("the limit is reached")).why == "the limit is reached"
     assert HistoryRead().why == "the history is longer than one run reads"
+
+
+@pytest.mark.parametrize(
+    ("total", "done", "told"),
+    [
+        (None, 40, "40 threads read, 20 s"),
+        (100, 0, "0 threads read, 20 s"),
+        (0, 3, "3 threads read, 20 s"),
+        (100, 40, "40 of 100 threads read, 20 s, about 30 s to go"),
+        (30, 40, "40 of 30 threads read, 20 s, about 0 s to go"),
+    ],
+)
+def test_progress_tells_the_time_to_go_where_it_can_be_known(total: int | None, done: int, told: str) -> None:
+    shown: list[str] = []
+    times = iter([0.0])
+    pace = Deadline(Clock(lambda: next(times, 20.0), shown.append, lambda _: None), datetime.now(UTC), total=total)
+    pace.tell(done)
+    assert shown == [told]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_told", "is_over", "saves"),
+    [
+        (TOLD_EVERY - 0.1, False, False, False),
+        (TOLD_EVERY, True, False, False),
+        (CHECKPOINT_SECONDS, True, False, True),
+        (90.0, True, False, True),
+        (90.1, True, True, True),
+    ],
+)
+def test_a_reading_is_told_saved_and_stopped_at_its_times(
+    seconds: float, is_told: bool, is_over: bool, saves: bool
+) -> None:
+    shown: list[str] = []
+    times = iter([0.0])
+    pace = Deadline(Clock(lambda: next(times, seconds), shown.append, lambda _: None), datetime.now(UTC), limit=90.0)
+    pace.tell(1)
+    assert (bool(shown), pace.is_over, pace.saves(1)) == (is_told, is_over, saves)
+
+
+@pytest.mark.parametrize(("ahead", "waits"), [(LONGEST_WAIT, True), (LONGEST_WAIT + timedelta(seconds=1), False)])
+def test_a_limit_is_waited_for_if_it_ends_soon(ahead: timedelta, waits: bool) -> None:
+    now, pauses = datetime.now(UTC), list[float]()
+    pace = Deadline(Clock(lambda: 0.0, lambda _: None, pauses.append), now)
+    assert pace.waits(RateLimited("the limit is reached", until=now + ahead)) is waits
+    assert pauses == ([ahead.total_seconds() + 1] if waits else [])

@@ -110,6 +110,8 @@ def test_a_promise_is_kept_for_a_day() -> None:
 def test_what_another_run_is_about_to_say_is_left_to_it() -> None:
     promised = replace(said(FRESH, "pending"), text_hash="x")
     assert not is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=1)))
+    assert not is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=2, microseconds=-1)))
+    assert is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=2)))
     assert is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=3)))
     assert is_due(FRESH, OPENED, promised)
 

@@ -101,6 +101,23 @@ def test_only_comments_that_stand_and_are_neither_old_nor_just_written_are_looke
     assert client.reads == 0
 
 
+@pytest.mark.parametrize(
+    ("age", "reads"),
+    [
+        (timedelta(minutes=10, microseconds=-1), 0),
+        (timedelta(minutes=10), 1),
+        (timedelta(days=14, microseconds=-1), 1),
+        (timedelta(days=14), 0),
+    ],
+)
+def test_a_comment_is_looked_at_from_its_tenth_minute_for_two_weeks(
+    github: FakeGitHub, client: GitHubClient, memory: Memory, age: timedelta, reads: int
+) -> None:
+    answered(github, memory, at=NOW - age)
+    collect(memory, client, NOW)
+    assert client.reads == reads
+
+
 def test_of_many_the_newest_are_looked_at(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
     said = answered(github, memory, MAX_READS + 5)
     for one in said:

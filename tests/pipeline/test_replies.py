@@ -706,6 +706,14 @@ def test_replies_count_among_the_comments_of_any_24_hours(office: Office) -> Non
     assert [len(office.replies(comment)) for comment in (first, second, third)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(("limit", "written"), [(1, [1, 0, 0]), (2, [1, 1, 0]), (3, [1, 1, 1])])
+def test_replies_of_one_run_stay_within_the_limit_together(office: Office, limit: int, written: list[int]) -> None:
+    with_limit(office, limit)
+    asked_for = [office.github.comment(on, "octocat", SEARCH) for on in (1, 2, 3)]
+    office.later(20)
+    assert [len(office.replies(comment)) for comment in asked_for] == written
+
+
 def test_what_is_to_be_done_is_done_when_no_more_may_be_written(office: Office) -> None:
     with_limit(office, 1)
     office.say(SEARCH, "stranger")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import FOREVER, Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.ranking.features import LEAST_SHARE, RankingQuery, SharedText, order_features, question
 from bot.ranking.order import (
@@ -16,6 +16,7 @@ from bot.ranking.order import (
     LEAST_TERMS,
     Candidate,
     RankedCandidates,
+    few_of_each_unknown_author,
     in_order,
     rank_candidates,
     surest_first,
@@ -267,3 +268,11 @@ def test_what_was_found_mostly_by_nearness_has_a_reason_in_plain_words(remember:
     rare = question(asked, dict.fromkeys(shared, 5.0), 5.0)
     (found,) = judge_candidates(asked, rank_candidates([near], {}, rare, shipped().with_vectors), memory, None)
     assert set(found.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
+
+
+def test_of_each_unknown_author_the_first_few_are_let_in_and_of_all_others_everything() -> None:
+    strangers = [entry(key, author=name, unvouched_until=FOREVER) for key, name in enumerate(("Mona", "mona", "mona"))]
+    other = entry(3, author="hubot", unvouched_until=FOREVER)
+    vouched = [entry(4 + key, author="mona", unvouched_until=until) for key, until in enumerate((None, at(4), at(5)))]
+    is_let_in = few_of_each_unknown_author(at(5), 2)
+    assert [one.id for one in (*strangers, other, *vouched) if is_let_in(one)] == [0, 1, 3, 4, 5, 6]

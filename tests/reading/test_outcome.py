@@ -193,6 +193,19 @@ def test_an_explicit_reference_counts_however_long_before_the_closing_it_was_mad
     assert found.confidence < outcome(closed(said("Dupe of #12"))).confidence
 
 
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("The cookie path changed.", timedelta(days=1)),
+        ("In the meeting we agreed on the cookie path.", timedelta(days=7)),
+        ("The path of the cookie is documented, so this can be closed now.", timedelta(days=30)),
+    ],
+)
+def test_how_long_before_the_closing_a_comment_may_be_depends_on_what_it_says(text: str, limit: timedelta) -> None:
+    assert outcome(closed(said(text, limit))).comment == 0
+    assert outcome(closed(said(text, limit + timedelta(seconds=1)))) == Outcome()
+
+
 def test_bots_courtesy_and_housekeeping_are_passed_over() -> None:
     bot = replace(said("Closing as stale."), is_bot=True)
     thread = closed(
@@ -391,6 +404,8 @@ def test_a_mark_as_duplicate_counts_until_it_is_taken_back() -> None:
 def test_the_state_reason_counts_where_people_choose_it() -> None:
     assert outcome(closed(state_reason="not_planned")).kind is OutcomeKind.NOT_PLANNED
     assert outcome(closed(state_reason="duplicate")).kind is OutcomeKind.DUPLICATE
+    unclear = said("The cookie path changed. Clear it or upgrade.")
+    assert outcome(closed(unclear, state_reason="not_planned")).kind is OutcomeKind.NOT_PLANNED
     assert outcome(closed(state_reason="completed")) == Outcome()
     assert outcome(closed(said("Dupe of #12"), state_reason="not_planned")).kind is OutcomeKind.DUPLICATE
 
