@@ -83,7 +83,7 @@ def test_few_threads_teach_nothing(tmp_path: Path, call: Run) -> None:
 
 
 @pytest.mark.slow
-def test_an_import_of_a_few_more_learns_nothing_again(tmp_path: Path, call: Run) -> None:
+def test_an_import_of_a_few_more_learns_nothing_and_one_of_a_third_more_learns_again(tmp_path: Path, call: Run) -> None:
     store = tmp_path / "store"
     call("import", archive(tmp_path / "first.jsonl", THREADS[:60]), "--store", store)
     kept = (store / WORDS).read_bytes()
@@ -91,3 +91,5 @@ def test_an_import_of_a_few_more_learns_nothing_again(tmp_path: Path, call: Run)
     assert again.data["learned_from"] == 60
     assert (store / WORDS).read_bytes() == kept
     assert opened(store).notes == []
+    third = call("import", archive(tmp_path / "third.jsonl", THREADS[65:80]), "--store", store, "--json")
+    assert third.data["learned_from"] == 80

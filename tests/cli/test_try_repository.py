@@ -273,6 +273,14 @@ def test_a_server_of_ones_own_is_read_by_its_own_api(
     assert tries().err.startswith("precedent try: GITHUB_SERVER_URL or GITHUB_API_URL: 'ftp://x' is not an address")
 
 
+def test_without_an_address_of_a_server_it_is_github(
+    github: FakeGitHub, tries: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(github, 3)
+    monkeypatch.delenv("GITHUB_SERVER_URL")
+    assert tries().code == 0
+
+
 # How a repository is named
 
 
