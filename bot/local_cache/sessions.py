@@ -466,7 +466,7 @@ def find_sessions_about(asked: WordSearch, place: LocalMemory) -> list[SessionHi
     with opened as logs:
         if logs is None:
             return []
-        best = logs.search_each(asked.words, min(asked.limit, MAX_AFTER_THREADS), asked.choice.since)
+        best = logs.search_each(asked.meant.words, min(asked.limit, MAX_AFTER_THREADS), asked.since)
         return [SessionHit(outline, one) for one in best if (outline := logs.outline(one.session))]
 
 
@@ -487,7 +487,7 @@ def search_sessions(
         if logs is None:
             give = "give --logs PATH, or " if option else ""
             raise UserError(f"there are no sessions of this checkout: {give}set sources.sessions in the settings")
-        return SessionHits(tuple(logs.search(asked.meant.words, asked.limit, asked.choice.since)), logs.size)
+        return SessionHits(tuple(logs.search(asked.meant.words, asked.limit, asked.since)), logs.size)
 
 
 def _refuse_filters(asked: WordSearch, option: str) -> None:

@@ -85,14 +85,27 @@ class WordSearch(NamedTuple):
     @property
     def takes_sessions(self) -> bool:
         """Whether it also searches sessions, after the threads."""
-        return self.choice.kind == "all" and not set(self.filters_without_sessions) - {"expand"}
+        is_for_all = self.choice.kind == "all" and (not self.meant.kinds or Kind.SESSION in self.meant.kinds)
+        return is_for_all and not set(self.filters_without_sessions) - {"expand"}
 
     @property
     def filters_without_sessions(self) -> tuple[str, ...]:
         """The filters in use that sessions do not have."""
-        choice = self.choice
-        filters = {"state": choice.state != "all", "label": choice.labels, "author": choice.author}
-        return tuple(name for name, is_given in (filters | {"expand": self.expand}).items() if is_given)
+        choice, query = self.choice, self.meant
+        filters = {
+            "state": choice.state != "all" or query.states,
+            "label": choice.labels or query.labels,
+            "author": choice.author or query.authors,
+            "role": query.roles,
+            "before": query.before,
+            "expand": self.expand,
+        }
+        return tuple(name for name, is_given in filters.items() if is_given)
+
+    @property
+    def since(self) -> datetime | None:
+        """The moment that messages of sessions may not be older than."""
+        return max(filter(None, (self.choice.since, self.meant.after)), default=None)
 
 
 class SmartSearch(NamedTuple):

@@ -485,7 +485,10 @@ def test_transcripts_that_the_settings_name_are_searched_and_read(tmp_path: Path
     jsonschema.validate(told.data, ANSWERS["get_conversation"])
     assert told.data["thread"]["kind"] == "session"
     assert "zeppelin needs gas." in told.text
-    assert answer(desk, "search_memories", {"query": "zeppelin"}).data["nothing_relevant"]
+    assert answer(desk, "search_memories", {"query": "zeppelin", "kind": "issue"}).data["nothing_relevant"]
+    assert answer(desk, "search_memories", {"query": "zeppelin role:maintainer"}).data["nothing_relevant"]
+    (said_of_all,) = answer(desk, "search_memories", {"query": "zeppelin"}).data["passages"]
+    assert said_of_all["session_id"] == "abc"
 
 
 @pytest.mark.slow
