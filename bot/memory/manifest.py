@@ -88,6 +88,9 @@ MAX_OWED = 2_000
 MAX_UNSEEN = 1_000
 """Threads that GitHub does not show; the last ones found are kept."""
 
+MAX_BEHIND = 1_000_000
+"""Messages that the threads which the index of messages is behind on may have had, together."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters for the state of one."""
@@ -325,6 +328,8 @@ def _messages(value: Any) -> MessageFiles | None:
     try:
         behind = {parse_key(key): _count(count) for key, count in value["behind"]}
         files = {str(name): str(digest) for name, digest in value["files"].items()}
+        if sum(behind.values()) > MAX_BEHIND:
+            return None
         return MessageFiles(files, _count(value["layout"]), str(value["analyser"]), behind)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None

@@ -88,7 +88,9 @@ class MessageIndex:
         if is_due:
             self.ask(lambda _: None, None)
         known = self._state.manifest.messages
-        if known is None or not self._stored.has_changed:
+        if known is None:
+            return self._stored.removal(), None
+        if not self._stored.has_changed:
             return {}, known
         found, files = self._stored.edits(known.files)
         return found, MessageFiles(files, LAYOUT, ANALYSER_VERSION, known.behind)

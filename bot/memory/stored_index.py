@@ -69,6 +69,10 @@ class StoredIndex:
         found |= {f"{self._name}/{name}": self._folder / name for name in hashes.keys() - known.keys()}
         return found | self._part_edits(self._folder / PARTS_FOLDER), hashes
 
+    def removal(self) -> Edits:
+        """What has to be written for the store to hold nothing of the index."""
+        return dict.fromkeys((*self._base.every_path(self._name), *self._base.every_path(self._parts)))
+
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
         """The parts that were written; whatever else lies in their place is deleted."""
         names = self.index.parts() if self.index else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.changes import FORGET, Changes
@@ -111,6 +111,22 @@ def test_words_of_a_thread_that_is_gone_leave_with_the_same_write(
     assert not any(b"bramble" in data for path, data in files.items() if path.startswith(MESSAGES))
 
 
+@pytest.mark.parametrize("record", [Tombstone(1, at(5), FORGET), talk(3, "plum")], ids=["forget", "event"])
+def test_files_of_which_the_manifest_says_nothing_leave_with_the_next_write(
+    place: Place, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version wrote the branch: it forgets a thread, but knows no index of messages."""
+    monkeypatch.setattr(message_index, "MOST_BEHIND", 0)
+    remember(place.memory(), talk(1, "quince"), talk(2, "medlar"))
+    manifest = json.loads(place.files()["manifest.json"])
+    del manifest["messages"]
+    place.put({"manifest.json": json.dumps(manifest).encode()})
+    assert message_files(place)
+    remember(place.memory(), record)
+    assert message_files(place) == []
+    assert said(place.memory(), "medlar") == {(2, 1)}
+
+
 def test_a_damaged_record_leaves_no_message_behind(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
     remember(place.memory(), talk(1, "quince", "medlar"), talk(2, "medlar"))
@@ -125,11 +141,12 @@ def test_a_damaged_or_foreign_index_is_built_again(place: Place, spoil: str, mon
     remember(place.memory(), talk(1, "quince"))
     segment = next(path for path in message_files(place) if not path.endswith(".toc"))
     manifest = json.loads(place.files()["manifest.json"])
-    edits: dict[str, bytes | None] = {
+    damages: dict[str, dict[str, bytes | None]] = {
         "content": {segment: b"not a segment"},
         "missing": {segment: None},
         "strange": {f"{MESSAGES}/stranger": b"hello"},
-    }.get(spoil, {})
+    }
+    edits = damages.get(spoil, {})
     if not edits:
         manifest["messages"][spoil] = 2 if spoil == "layout" else "another"
         edits = {"manifest.json": json.dumps(manifest).encode()}
@@ -160,7 +177,9 @@ def test_a_memory_of_an_earlier_version_gets_one_with_a_rebuild_or_a_search(plac
 
 @pytest.mark.parametrize(
     "value", [None, [], "x", {"files": 1}, {"files": {}, "layout": -1, "analyser": "", "behind": []},
-              {"files": {}, "layout": 1, "analyser": "", "behind": [[1]]}, {"files": {}, "layout": 1, "behind": []}]
+              {"files": {}, "layout": 1, "analyser": "", "behind": [[1]]},
+              {"files": {}, "layout": 1, "analyser": "", "behind": [[1, 10**6], [2, 1]]},
+              {"files": {}, "layout": 1, "behind": []}]
 )  # fmt: skip
 def test_what_cannot_be_read_of_it_in_a_manifest_is_no_index(value: object) -> None:
     fields = json.loads(encode_manifest(replace(decode_manifest(b'{"format": 1}'), messages=MessageFiles())))
@@ -172,6 +191,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 versions = st.tuples(st.integers(1, 4), st.lists(texts, max_size=3), st.sampled_from(["talk", "talk", "gone"]))
 
 
+@settings(deadline=None)
 @given(runs=st.lists(st.lists(versions, min_size=1, max_size=3), min_size=1, max_size=4), most=st.integers(0, 3))
 def test_it_finds_exactly_the_messages_that_the_records_hold(
     tmp_path_factory: pytest.TempPathFactory, runs: list[list[tuple[int, list[str], str]]], most: int
