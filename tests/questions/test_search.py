@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.card import CardId, MessageHit, Worktree
@@ -177,6 +177,7 @@ def test_the_message_with_the_most_of_the_words_stands_for_its_thread() -> None:
 EVIDENCE = st.tuples(st.integers(1, 5), st.floats(0, 50), st.floats(0, 1))
 
 
+@settings(deadline=None)
 @given(st.lists(EVIDENCE, max_size=8), st.lists(EVIDENCE, max_size=8))
 def test_more_evidence_never_lowers_a_thread(
     about: list[tuple[int, float, float]], messages: list[tuple[int, float, float]]

@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.kinds import Kind
@@ -151,6 +151,7 @@ def test_a_phrase_is_compared_without_case_and_white_space(text: str, *, stands:
     assert bool(read('"Session store"').held(text)) is stands
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from('ab:"“” #1isopenauthor\n@\0'), max_size=80))
 def test_nothing_that_is_typed_is_lost_or_fails(text: str) -> None:
     found = search_query(text, NOW, strict=False)
