@@ -203,6 +203,13 @@ def test_a_question_is_not_answered_by_one_who_only_asks_it(talking: Memory) -> 
     assert ids(decisions_about("the flux capacitor", desk(talking, skip=(60,)))) == []
 
 
+@pytest.mark.parametrize("text", ["/precedent search warp drive", "What did we decide about the warp drive?"])
+def test_a_comment_that_only_asks_is_no_answer(remember: Remember, text: str) -> None:
+    asked = thread(70, "Zyx", "Wvu.", comments=(said(text, 70.1, "octocat"),))
+    memory = remember(STORE, asked, *OTHERS)
+    assert ids(search_words("warp drive", desk(memory))) == ids(decisions_about("warp drive", desk(memory))) == []
+
+
 def test_a_decision_is_told_without_another_passage(talking: Memory) -> None:
     found = decisions_about("the session store", desk(talking)).mentioned[0]
     assert (found.decisions[0].text, found.passage) == (DECISION, None)
