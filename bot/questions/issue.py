@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from bot.comment.prompt import Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.card import LEAST_PART, MessageHit, Passage
+from bot.domain.card import LEAST_PART, MessageHit, Passage, SaidMessage
 from bot.domain.digest import LATE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
 from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
 from bot.questions.order import ThreadEvidence, merged
-from bot.questions.passages import passages_of, said_in, with_phrases
+from bot.questions.passages import found_in, passages_of, said_in, with_phrases
 from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
-from bot.reading.requests import recall_question
+from bot.reading.requests import commands, recall_question
 from bot.reading.search_query import SearchQuery, search_query
 from bot.reading.signals import strip_boilerplate
 from bot.recall.answer import recall, with_fixes
@@ -224,9 +224,10 @@ class _Candidates(NamedTuple):
 def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
     """The threads with enough of the words, in the order of `bot.questions.order`."""
     wanted = _weights(query.words, service.library)
-    ranked = merged(_about(query, wanted, service), _said(query, wanted, service))
-    found = threads(service.quiet, [key for key, _ in ranked], None)
+    about, messages = _about(query, wanted, service), _said(query, wanted, service)
+    found = threads(service.quiet, dict.fromkeys((*about, *(hit.thread for hit in messages))), None)
     said = {key: said_in(thread) for key, thread in found.items()}
+    ranked = merged(about, (hit for hit in messages if not _is_request(hit, said.get(hit.thread, ()), service)))
     if query.phrases:
         ranked = with_phrases(ranked, query, {key: one.title for key, one in found.items()}, lambda _: said)
     kept = [
@@ -238,6 +239,12 @@ def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
     ]
     passages = passages_of(((thread.id, one.message) for thread, one in kept), query, lambda _: said)
     return _Candidates([thread for thread, _ in kept], passages)
+
+
+def _is_request(hit: MessageHit, said: Sequence[SaidMessage], service: QuestionService) -> bool:
+    """Whether a comment only asks the bot, which says nothing about the words."""
+    one = found_in(hit, said) if hit.position else None
+    return bool(one and (commands(one.text) or recall_question(one.text, service.settings.recall_phrases)))
 
 
 def _about(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> dict[ThreadId, ThreadEvidence]:

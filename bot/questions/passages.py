@@ -36,12 +36,17 @@ def passages_of(
 
 def passage_of(hit: MessageHit, query: SearchQuery, said: Sequence[SaidMessage]) -> Passage | None:
     """The passage of a message; without its text if that is not at hand, None if only the title holds the words."""
-    at_place = said[hit.position : hit.position + 1]  # elsewhere if messages before it were left out
-    one = next((one for one in (*at_place, *said) if (one.author, one.at) == (hit.author, hit.at)), None)
+    one = found_in(hit, said)
     if one is None:
         return Passage(hit.thread, hit.author, hit.role, hit.at)
     text = passage(one.text, frozenset(hit.terms), query.phrases)
     return Passage(hit.thread, one.author, one.role, one.at, text, one.comment_id) if text else None
+
+
+def found_in(hit: MessageHit, said: Sequence[SaidMessage]) -> SaidMessage | None:
+    """The message of a hit among those of its thread; None if it is not there any more."""
+    at_place = said[hit.position : hit.position + 1]  # elsewhere if messages before it were left out
+    return next((one for one in (*at_place, *said) if (one.author, one.at) == (hit.author, hit.at)), None)
 
 
 def with_phrases(

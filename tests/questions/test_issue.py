@@ -203,6 +203,15 @@ def test_a_question_is_not_answered_by_one_who_only_asks_it(talking: Memory) -> 
     assert ids(decisions_about("the flux capacitor", desk(talking, skip=(60,)))) == []
 
 
+@pytest.mark.parametrize("text", ["/precedent search warp drive", "What did we decide about the warp drive?"])
+def test_a_comment_that_only_asks_is_never_shown_as_what_was_said(remember: Remember, text: str) -> None:
+    asked = thread(
+        70, "Zyx", "Wvu.", comments=(said("Look at the printer first.", 70.1, "hubot", "MEMBER"), said(text, 70.2))
+    )
+    memory = remember(STORE, asked, *OTHERS)
+    assert not any(one.passage for one in search_words("warp drive", desk(memory)).mentioned)
+
+
 def test_a_decision_is_told_without_another_passage(talking: Memory) -> None:
     found = decisions_about("the session store", desk(talking)).mentioned[0]
     assert (found.decisions[0].text, found.passage) == (DECISION, None)
