@@ -157,7 +157,7 @@ _CANNOT_FIND = (
 _CHECKED = re.compile(rf"[\s,]+(?:{_CHECKS}\?|{_CANNOT_FIND})\W*\Z", re.IGNORECASE)
 _RHETORICAL = re.compile(
     r"\?!|!\?|\b(?:(?:why|what|how) on earth|the (?:hell|heck|fuck)|wtf|lol|haha|good (?:old )?(?:times|days)"
-    r"|(?:why|how) did we ever)\b",
+    r"|(?:why|how) did we ever|did(?:n't)? we all)\b",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
@@ -168,8 +168,9 @@ _REPORTED = re.compile(
 """Words before a clause that make it somebody else's question, or part of a text."""
 
 _ANSWERED = re.compile(
-    r"\W*(?:see\b(?! if)|yes|yep|yeah|no,|nope|because|turns out|it (?:turn|was)|that was|i found|found it|nvm"
-    r"|never ?mind|answer|(?:good|fun|simpler) (?:old )?times|those were|me neither|exactly|apparently"
+    r"\s*[😀-😆😉😏😜🙃🙄🤣]"
+    r"|\W*(?:see\b(?! if)|yes|yep|yeah|no,|nope|because|turns out|it (?:turn|was)|that was|i found|found it"
+    r"|nvm|never ?mind|answer|(?:good|fun|simpler) (?:old )?times|those were|me neither|exactly|apparently"
     r"|well,|edit:|lol|haha)",
     re.IGNORECASE,
 )
@@ -186,7 +187,7 @@ _ADVICE = re.compile(
 _REASON = re.compile(r"\b(?:reasons?|rationale|reasoning|outcome)\b", re.IGNORECASE)
 _NO_DECISION = re.compile(
     r"\b(?:crash\w*|errors?|fail\w*|exceptions?|bugs?|timeouts?|panics?|segfaults?|faults?|regressions?|slow\w*|warnings?"
-    r"|hangs?|leaks?|delays?|downtime|outage|(?:close|closing|reopening|this|that|it))\b|\A(?:my|your|his|her|running|calling|trying|testing)\b",
+    r"|hangs?|leaks?|delays?|responses?|downtime|outage|(?:close|closing|reopening|this|that|it))\b|\A(?:my|your|his|her|running|calling|trying|testing)\b",
     re.IGNORECASE,
 )
 """In a question for a reason: it did not come from a decision, or only this thread tells what is meant."""

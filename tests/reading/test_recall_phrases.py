@@ -26,7 +26,7 @@ ASK = [
     ("What's the rationale behind the two-phase import?", "the two-phase import"),
     ("What made us switch to Bazel?", "Bazel"),
     ("Why did we choose SQLite over Postgres?", "SQLite over Postgres"),
-    ("How did we end up with two parsers?", "two parsers"),
+    ("How did we end up using two parsers?", "two parsers"),
     ("Has this ever come up here before?", ""),
     ("Has the idea of a plugin API come up before?", "the idea of a plugin API"),
     ("Has anyone brought this up before?", ""),
@@ -75,6 +75,12 @@ ONLY_SOUND_SO = [
     "Please search previous discussions for duplicates before opening an issue.",
     "To summarize what we decided about caching: nothing.",
     "Please summarize what we decided in the PR description.",
+    "What was the reason for the 500 response?",
+    "Did the login prompt come up?",
+    "When did we decide that bugs are features? 😄",
+    "How did we end up with a negative length?",
+    "Did we choose the right overload here?",
+    "Didn't we all agree to be nice?",
 ]
 
 
