@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
-from bot.domain.card import Card, CardId, Passage, SessionHit, SessionOutline, SessionPassage
+from bot.domain.card import Card, CardId, MessageHit, Passage, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.reading.analyzer import token_terms, tokens
@@ -398,7 +398,14 @@ class ItemSection(NamedTuple):
 
 
 def ranked_item(one: RankedThread, home: str, words: str = "", passage: Passage | None = None) -> Item:
-    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words, passage=said_line(passage))
+    said = _telling(one.card, one.message, passage)
+    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words, passage=said)
+
+
+def _telling(card: Card, message: MessageHit | None, passage: Passage | None) -> str:
+    """The passage as a line; "" for one of the opening text where the thread has a decision, ending or answer."""
+    is_opening = message is not None and message.position == 0
+    return "" if is_opening and gist(card) else said_line(passage)
 
 
 def decision_item(one: RankedThread, home: str) -> Item:
@@ -413,7 +420,7 @@ def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
             url_of(one.card, home),
             one.score,
             words=words,
-            passage=said_line(hits.passages.get(one.card.id)),
+            passage=_telling(one.card, one.message, hits.passages.get(one.card.id)),
         )
         for one in hits.found
     ]

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Record, Tombstone
 from bot.files import is_fit
+from bot.memory.places import folder_of, record_path
 from bot.memory.records import (
     CorruptRecord,
     decode_record,
     encode_record,
-    folder_of,
     in_order,
-    record_path,
     sort_key,
     wins,
 )

@@ -35,6 +35,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "context": ("--branch",),
     "context --issue": ("--issue", "14"),
     "answer": ("14",),
+    "check": (__file__,),
     "outcomes": (),
     "import": (str(SAMPLE),),
     "backtest": (),
