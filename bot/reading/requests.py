@@ -210,6 +210,7 @@ _DECIDES = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = "\"'“”‘’«»`"
+_DOUBLE_QUOTES = '"“”«»'
 _UNQUOTED = str.maketrans("", "", '"“”«»`')
 _ENDS = " .,;:!?…"
 
@@ -252,13 +253,14 @@ class _Words:
 
     @classmethod
     def of(cls, sentence: str) -> _Words:
-        text, ends, places, clauses = "", [], [], [0]
+        text, ends, places, clauses, marks = "", [], [], [0], 0
         for token in _TOKEN.finditer(sentence):
+            marks += sum(map(token[0].count, _DOUBLE_QUOTES))
             for word in _plain(token[0]):
                 text += f"{word} "
                 ends.append(len(text))
                 places.append(token.span())
-            if token[0].endswith(_CLAUSE_ENDS):
+            if token[0].endswith(_CLAUSE_ENDS) and marks % 2 == 0:  # a clause inside a quotation asks nothing
                 clauses.append(len(text))
         return cls(text, tuple(ends), tuple(places), tuple(clauses))
 

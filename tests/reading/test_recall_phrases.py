@@ -70,6 +70,8 @@ ONLY_SOUND_SO = [
     "If somebody asks, what did we decide about caching, send them here.",
     "The FAQ should answer: why did we choose Redis?",
     'She asked "has this come up before?"',
+    'The label "Hey, did we decide to use Redis?" is too long.',
+    "In the log: “so, why did we choose Redis?”",
     "`Has this come up before?`",
     "> Has this come up before?",
     "Please search previous discussions for duplicates before opening an issue.",
