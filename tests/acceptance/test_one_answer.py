@@ -39,6 +39,7 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
         ("What database did we choose in #1?", "database #1", 1, DECISION),
         ("Search all past conversations for mentions of authentication", "authentication", 4, TOKENS),
         ("Did we discuss caching before?", "caching", 5, CACHING),
+        ("remember when we discussed caching?", "caching", 5, CACHING),
     ],
 )
 def test_people_and_agents_get_the_same_answer(
