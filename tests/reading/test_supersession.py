@@ -39,6 +39,7 @@ def mark(one: Thread) -> str:
         ("We've since changed our minds about Redis.", "#issuecomment-99"),
         ("We are no longer going with Redis.", "#issuecomment-99"),
         ("Instead of Redis we now use PostgreSQL.", "#issuecomment-99"),
+        ("We no longer use Redis.", "#issuecomment-99"),
         ("The earlier decision no longer holds.", "#issuecomment-99"),
         ("Scrap that. We'll use PostgreSQL.", "#issuecomment-99"),
         ("I changed my mind: let's go with PostgreSQL.", "#issuecomment-99"),
@@ -68,6 +69,10 @@ def test_what_takes_a_decision_back_is_named(text: str, later: str) -> None:
         "Scrap that, I misread the log.",
         "I changed my mind.",
         "On second thought, the cache is fine.",
+        "Superseded by #51, but only on Windows.",
+        "Reverted in #60, relanded in #61.",
+        "Users say we changed our mind.",
+        "We are no longer using Redis in the tests.",
     ],
 )
 def test_what_takes_nothing_back_or_something_else_marks_nothing(text: str) -> None:
