@@ -106,6 +106,14 @@ def test_of_several_decisions_the_one_that_is_named_is_taken_back() -> None:
         assert [name for name in ("Redis", "Kafka") if found[f"We decided to use {name}."]] == taken
 
 
+def test_the_title_tells_what_the_only_decision_is_about() -> None:
+    one = replace(after("We changed our mind about the lost sessions."), title="Sessions get lost")
+    assert mark(one) == "#issuecomment-99"
+    queue = said("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
+    two = replace(after("We changed our mind about the lost sessions.", queue), title="Sessions get lost")
+    assert set(marks(two).values()) == {""}
+
+
 def test_a_decision_to_give_something_up_is_not_taken_back_by_giving_it_up() -> None:
     dropped = said("We decided to drop Redis.", "hubot", "MEMBER", 1, 11)
     later = said("We are no longer using Redis.", "monalisa", "OWNER", 2, 12)
