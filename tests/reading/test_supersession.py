@@ -1,6 +1,7 @@
 """Which decisions a later statement in the thread takes back, by what it says and by who says it."""
 
 from dataclasses import replace
+from time import perf_counter
 
 import pytest
 
@@ -152,3 +153,11 @@ def test_decisions_that_stand_are_kept_before_superseded_ones() -> None:
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     takes_linear_time(lambda text: list(takebacks(text, 42, decides=True)), piece)
+
+
+def test_a_thread_with_thousands_of_decisions_and_takebacks_is_read_in_bounded_time() -> None:
+    decided = said(" ".join(f"We decided to use plan{n}." for n in range(2_000)), "hubot", "MEMBER", 1)
+    taken = said(" ".join(f"We changed our mind about plan{n}." for n in range(2_000)), "monalisa", "OWNER", 2)
+    start = perf_counter()
+    decisions(thread("x", decided, taken))
+    assert perf_counter() - start < 10

@@ -46,6 +46,9 @@ def standing_of(sentence: str, needed: DecisionAuthority) -> DecisionAuthority |
 
 _MAX_DECISIONS = 3
 _MAX_DECISION = 240
+_MAX_TAKEBACKS = 10
+"""Each is compared with all decisions, of which a hostile thread may have thousands."""
+
 _LONGEST = 600
 """Anything longer is a list, a log or a specification, whatever phrase it contains."""
 
@@ -106,10 +109,14 @@ def _with_takebacks(thread: Thread, found: list[_Found]) -> list[_Found]:
     if not found:
         return marked
     deciding = {each.decision.comment for each in found}
-    for index, message in enumerate(thread.comments):
-        rank = 0 if message.is_bot else _rank(thread, message)
-        for takeback in takebacks(message.text, thread.id, decides=index in deciding) if rank else ():
-            _mark(marked, takeback, thread, index)
+    said = [
+        (index, takeback)
+        for index, message in enumerate(thread.comments)
+        if not message.is_bot and _rank(thread, message)
+        for takeback in takebacks(message.text, thread.id, decides=index in deciding)
+    ]
+    for index, takeback in said[-_MAX_TAKEBACKS:]:
+        _mark(marked, takeback, thread, index)
     return marked
 
 
