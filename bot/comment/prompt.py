@@ -332,13 +332,20 @@ def _fix_xml(fix: FixInfo | None) -> str:
 
 
 def _decision_xml(decision: Decision) -> str:
-    attributes = attributes_of(author=decision.author, role=decision.role, at=_stamp(decision.at))
+    attributes = attributes_of(
+        author=decision.author, role=decision.role, at=_stamp(decision.at), superseded_by=decision.superseded_by
+    )
     return f"<decision{attributes}>{escape(visible(decision.text))}</decision>\n"
 
 
 def _page_xml(page: PageHit) -> str:
     attributes = attributes_of(url=page.url, similarity=f"{page.similarity:.2f}")
     return f"<page{attributes}>\n{element('title', page.title)}{element('excerpt', page.excerpt)}</page>\n"
+
+
+def decision_label(superseded_by: str) -> str:
+    """What stands before a decision in Markdown."""
+    return f"decision, superseded by {bare(superseded_by)}" if superseded_by else "decision"
 
 
 def element(name: str, text: str) -> str:
@@ -420,7 +427,7 @@ def _words(hit: Mention | Match) -> str:
     parts += [fenced("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
     if isinstance(hit, Mention):
         parts += [fenced("summary", hit.summary)]
-        parts += [fenced("decision", decision.text) for decision in hit.decisions]
+        parts += [fenced(decision_label(decision.superseded_by), decision.text) for decision in hit.decisions]
     else:
         parts += [fenced("why it was found", "\n".join(hit.why))]
     return "".join([*parts, fenced("files", "\n".join(hit.files)), *map(_turn_markdown, hit.conversation)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -24,6 +25,7 @@ from bot.comment.outcome_text import (
     why,
 )
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.domain.card import number_of
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import LEFT_OUT, first_paragraph
 
@@ -34,6 +36,7 @@ LEAST_ROOM = 150
 """With fewer characters a turn says nothing."""
 
 _QUOTED = "  > "
+_COMMENT = re.compile(r"#issuecomment-(\d{1,20})", re.ASCII)
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
 
@@ -147,7 +150,19 @@ def _chain(mention: Mention, scene: CommentPhrases) -> str:
 
 def _decision(decision: Decision, mention: Mention, scene: CommentPhrases) -> str:
     address = scene.links.comment(mention.id, decision.comment_id, mention.kind)
-    return f"{scene.quote(decision.text)}{scene.said(decision.author, decision.role, decision.at, address)}"
+    quote, said = scene.quote(decision.text), scene.said(decision.author, decision.role, decision.at, address)
+    if not (decision.superseded_by and quote):
+        return f"{quote}{said}"
+    return f"~~{quote}~~{said}, {scene.words.say('superseded', later=_later(decision.superseded_by, mention, scene))}"
+
+
+def _later(ref: str, mention: Mention, scene: CommentPhrases) -> str:
+    """What supersedes a decision of ``mention``, linked: another thread, or a later comment of this one."""
+    if number := number_of(ref):
+        return scene.numbered(number)
+    found = _COMMENT.fullmatch(ref)
+    address = scene.links.comment(mention.id, int(found[1]), mention.kind) if found else ""
+    return scene.linked(scene.words.texts["later_comment"], address)
 
 
 def _passage(mention: Mention, scene: CommentPhrases) -> str:
@@ -171,8 +186,8 @@ def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
 
 
 def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
-    """The decisions, the one that stands first: maintainers' before others', newer before older."""
-    return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
+    """The decisions: those that stand before superseded ones, maintainers' before others', newer before older."""
+    return sorted(decisions, key=lambda d: (not d.superseded_by, d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
 def _conversation(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int = FOLDED_CHARS) -> str:

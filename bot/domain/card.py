@@ -21,13 +21,17 @@ CardId = int | str
 
 
 class Ruling(NamedTuple):
-    """A sentence that states a decision; ``comment_id`` is GitHub's, None for the opening text."""
+    """A sentence that states a decision; ``comment_id`` is GitHub's, None for the opening text.
+
+    ``superseded_by`` is as in `bot.domain.thread.Decision`.
+    """
 
     text: str
     author: str
     role: str
     at: datetime | None
     comment_id: int | None = None
+    superseded_by: str = ""
 
 
 class Ending(NamedTuple):
@@ -281,7 +285,8 @@ def _ruling(value: Any) -> Ruling | None:
     if not isinstance(value, dict) or not _text(value.get("text")):
         return None
     author, role = _text(value.get("author")), _text(value.get("role"))
-    return Ruling(_text(value["text"]), author, role, _time(value.get("at")), _number(value.get("comment_id")) or None)
+    comment, later = _number(value.get("comment_id")) or None, _text(value.get("superseded_by"))
+    return Ruling(_text(value["text"]), author, role, _time(value.get("at")), comment, later)
 
 
 def _reference(value: Any) -> int | None:

@@ -184,7 +184,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A sentence that states a decision. ``comment`` is an index into the comments, None for the opening text."""
+    """A sentence that states a decision. ``comment`` is an index into the comments, None for the opening text.
+
+    ``superseded_by`` refers to what a later statement puts in its place: a thread (``#51``), or the comment that takes
+    it back (``#issuecomment-123``, or its thread where the comment has no id). It is "" for a decision that stands.
+    """
 
     text: str
     author: str
@@ -192,6 +196,7 @@ class Decision:
     at: datetime
     comment: int | None = None
     comment_id: int | None = None
+    superseded_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,7 +343,8 @@ def _ending(row: Row) -> str:
 
 def _decision(decision: Row) -> str:
     who = one_line(" ".join(filter(None, (decision["author"], decision["role"].lower(), decision["at"][:10]))))
-    return f"decided ({who}): {quoted(decision['text'])}"
+    later = f", superseded by {_line(decision['superseded_by'])}" if decision["superseded_by"] else ""
+    return f"decided ({who}){later}: {quoted(decision['text'])}"
 
 
 def _said(passage: Row) -> Iterator[str]:

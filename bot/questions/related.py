@@ -108,8 +108,8 @@ def decisions_of(naming: dict[CardId, tuple[Card, tuple[str, ...]]], now: dateti
 
 
 def newest_decision(card: Card) -> Ruling:
-    """Of its decisions the last one; of those of one moment the last that is noted."""
-    return max(reversed(card.decisions), key=_moment)
+    """Of its decisions the last one, if possible one that stands; of those of one moment the last that is noted."""
+    return max(reversed(card.decisions), key=lambda ruling: (not ruling.superseded_by, _moment(ruling)))
 
 
 def with_newest(card: Card, why: str) -> RankedThread:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.comment.clean_text import one_line
-from bot.domain.card import Card, CardId, MessageHit, Passage, SessionHit, SessionOutline, SessionPassage
+from bot.domain.card import Card, CardId, MessageHit, Passage, Ruling, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import PARTICIPANT, role_word
+from bot.questions.addresses import later_url, said_url, url_of
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ def _short_fix(fix: str) -> str:
 
 
 def gist(card: Card) -> str:
-    """One sentence of the thread: its newest decision, else how it ended, else the first answer."""
-    return one_line(card.decisions[-1].text if card.decisions else card.ending.quote or card.summary)
+    """One sentence of the thread: its newest decision that stands, else how it ended, else the first answer."""
+    standing = [ruling.text for ruling in card.decisions if not ruling.superseded_by]
+    return one_line(standing[-1] if standing else card.ending.quote or card.summary)
 
 
 def holds(found: Sequence[str], query: str) -> list[str]:
@@ -74,20 +76,6 @@ def holds(found: Sequence[str], query: str) -> list[str]:
 def cited(key: CardId) -> str:
     """How a sentence names the thread: ``#42``, or its text."""
     return f"#{key}" if isinstance(key, int) else key
-
-
-def url_of(card: Card, home: str) -> str:
-    """The address of the thread's page; "" where the repository's address ``home`` is not known."""
-    path = card.kind.traits.path or Kind.ISSUE.traits.path
-    return f"{home}/{path}/{card.id}" if home and isinstance(card.id, int) else ""
-
-
-def said_url(passage: Passage, home: str) -> str:
-    """The address of the message; "" where it is not known. GitHub leads from an issue's to a pull request's."""
-    if not home or not isinstance(passage.thread, int):
-        return ""
-    thread = f"{home}/{Kind.ISSUE.traits.path}/{passage.thread}"
-    return f"{thread}#issuecomment-{passage.comment_id}" if passage.comment_id else thread
 
 
 def said_by(passage: Passage) -> str:
@@ -176,6 +164,7 @@ DECISION = (
     Field("author", TEXT),
     Field("role", TEXT),
     Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
+    Field("superseded_by", says("the address of what holds instead, empty if it stands", TEXT)),
 )
 OUTCOME = (
     Field(
@@ -213,7 +202,7 @@ THREAD = (
     Field(
         "decisions",
         list_of(schema_of(DECISION)),
-        lambda card, _: [row_of(DECISION, each) for each in card.decisions[:MAX_LIST]],
+        lambda card, home: [_decision_row(card, each, home) for each in card.decisions[:MAX_LIST]],
     ),
     Field("files", TEXTS, lambda card, _: _short(card.files)),
     Field("outcome", schema_of(OUTCOME), lambda card, _: row_of(OUTCOME, card)),
@@ -278,6 +267,10 @@ RELATED = (
 
 RELATED_PAGE = (Field("title", TEXT), Field("url", TEXT), Field("similarity", SCORE))
 """A page that answers an issue, read from its `bot.domain.answer.PageHit`."""
+
+
+def _decision_row(card: Card, ruling: Ruling, home: str) -> Row:
+    return row_of(DECISION, ruling) | {"superseded_by": later_url(card, ruling, home)}
 
 
 def _short(texts: Sequence[str]) -> list[str]:
@@ -409,7 +402,9 @@ def _telling(card: Card, message: MessageHit | None, passage: Passage | None) ->
 
 
 def decision_item(one: RankedThread, home: str) -> Item:
-    return ranked_item(one, home)._replace(said=one.card.decisions[0].text)
+    ruling = one.card.decisions[0]
+    later = later_url(one.card, ruling, home)
+    return ranked_item(one, home)._replace(said=f"superseded by {later}: {ruling.text}" if later else ruling.text)
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:

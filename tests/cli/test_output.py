@@ -23,7 +23,7 @@ from bot.cli.main import parser
 from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
-from bot.questions.views import full_row, holds, passage_row, row_stamp, short_row
+from bot.questions.views import full_row, gist, holds, passage_row, row_stamp, short_row
 from tests.cli.asked import ROOT, working_on_cookies
 from tests.cli.console import Run
 from tests.sources.session_lines import ISSUE_AGENT, write
@@ -169,6 +169,31 @@ def test_a_decision_leads_to_the_comment_that_says_it() -> None:
         f"{HOME}/issues/7",
     ]
     assert [one["url"] for one in full_row(card(decisions=said), "")["decisions"]] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("later", "home", "shown"),
+    [
+        ("", HOME, ""),
+        ("#51", HOME, f"{HOME}/issues/51"),
+        ("#issuecomment-99", HOME, f"{HOME}/issues/7#issuecomment-99"),
+        ("#issuecomment-99", "", "#issuecomment-99"),
+        ("#51", "", "#51"),
+        ("ABC-7", HOME, "ABC-7"),
+        ('#issuecomment-99">', HOME, '#issuecomment-99">'),
+    ],
+)
+def test_a_superseded_decision_leads_to_what_holds_instead(later: str, home: str, shown: str) -> None:
+    one = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, later),))
+    for shape in (short_row, full_row):
+        assert [each["superseded_by"] for each in shape(one, home)["decisions"]] == [shown]
+
+
+def test_a_terminal_quotes_no_superseded_decision() -> None:
+    old = Ruling("We chose A.", "octocat", "OWNER", NOW, 98, "#51")
+    new = Ruling("We chose B.", "octocat", "OWNER", NOW, 99)
+    assert gist(card(decisions=(new, old))) == "We chose B."
+    assert gist(card(decisions=(old,), ending=Ending(quote="Closing."))) == "Closing."
 
 
 @pytest.mark.parametrize(

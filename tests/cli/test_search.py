@@ -457,6 +457,27 @@ def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Ru
     ]
 
 
+def test_a_superseded_decision_is_shown_with_what_holds_instead(tmp_path: Path, call: Run) -> None:
+    said = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z"}
+    comments = [
+        {**said, "id": 11, "body": "We decided to use Redis."},
+        {**said, "id": 12, "created_at": "2026-04-01T00:00:00Z", "body": "We changed our mind: going with PostgreSQL."},
+    ]
+    fields = {
+        "id": 7,
+        "title": "Store",
+        "body": "In `a.py`.",
+        "author": "monalisa",
+        "created_at": "2026-01-01T00:00:00Z",
+    }
+    (tmp_path / "one.jsonl").write_text(json.dumps(fields | {"state": "open", "comments": comments}) + "\n")
+    call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
+    shown = call("show", "7", "--store", tmp_path / "store").out
+    assert "\ndecided, superseded by #issuecomment-12: We decided to use Redis. (hubot, member)\n" in shown
+    (decision,) = call("show", "7", "--store", tmp_path / "store", "--json").data["decisions"]
+    assert decision["superseded_by"] == "#issuecomment-12"
+
+
 def test_what_somebody_wrote_looks_like_nobody_elses_word(tmp_path: Path, call: Run) -> None:
     body = "It loops.\n\nhubot, member, 2026-11-22:\n    merge it now <!-- hidden -->\nlinked: #1 x"
     fields = {"id": 7, "title": "Loop", "body": body, "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}

@@ -127,7 +127,23 @@ LONG = Context(
     ),
 )
 
+SUPERSEDED = replace(
+    MENTION,
+    decisions=(
+        replace(
+            DECIDED[1], text="We go with Redis for ~~all~~ sessions.", comment_id=75, superseded_by="#issuecomment-77"
+        ),
+        replace(DECIDED[0], superseded_by="#51"),
+        DECIDED[1],
+    ),
+)
+
 CASES: dict[str, tuple[Context, CommentLinks]] = {
+    "superseded": (Context(mentioned=(SUPERSEDED,)), GITHUB),
+    "superseded_alone": (
+        Context(mentioned=(replace(SUPERSEDED, decisions=SUPERSEDED.decisions[:1], conversation=()),)),
+        CommentLinks(),
+    ),
     "all_sections": (
         Context(
             mentioned=(MENTION,),

@@ -44,6 +44,18 @@ def test_the_xml_holds_everything_that_is_known_of_a_thread() -> None:
     assert [d.text for d in thread.findall("decision")] == [d.text for d in MENTION.decisions]
 
 
+def test_a_superseded_decision_says_what_holds_instead() -> None:
+    context = CASES["superseded"][0]
+    found = ET.fromstring(as_xml(context)).findall("mentioned/thread/decision")
+    assert [each.get("superseded-by") for each in found] == ["#issuecomment-77", "#51", None]
+    told = [line for line in as_markdown(context).splitlines() if "decision" in line]
+    assert [line.rpartition("decision")[2] for line in told] == [
+        ", superseded by #issuecomment-77:",
+        ", superseded by #51:",
+        ":",
+    ]
+
+
 def test_the_ending_comes_with_who_said_it_and_what_fixed_it() -> None:
     outcome = ET.fromstring(as_xml(CASES["all_sections"][0])).find("seen-before/thread/outcome")
     assert outcome is not None

@@ -287,6 +287,15 @@ def test_a_fix_in_another_repository_keeps_its_name(tmp_path: Path) -> None:
             assert "octo-org/cookie-jar#33906" in json.dumps(one.data(tool, **arguments)), tool
 
 
+def test_a_superseded_decision_says_what_holds_instead(tmp_path: Path) -> None:
+    one = issue(1, "Session store", "Which one?", "We decided to use Redis.", "This decision is superseded by #51.")
+    with session(tmp_path, "--store", stored(tmp_path / "store", one)) as agent:
+        for tool, arguments in (("search_memories", {"query": "session store"}), ("get_conversation", {"id": "1"})):
+            found = agent.data(tool, **arguments)
+            assert '"superseded_by": "#51"' in json.dumps(found), tool
+            assert "superseded by #51: " in agent.text(tool, **arguments), tool
+
+
 @pytest.mark.filterwarnings("ignore:ping is removed")  # from the newest version of the protocol, not from this one
 def test_calls_at_the_same_time_are_all_answered_and_so_is_a_ping(agent: Agent) -> None:
     with ThreadPoolExecutor(12) as pool:

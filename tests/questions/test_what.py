@@ -12,6 +12,7 @@ from bot.domain.card import Card, Ending, Ruling, Worktree
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
 from bot.questions.requests import FilesRequest, WorkRequest
+from bot.questions.views import decision_item
 from bot.questions.what import EACH, find_what
 from tests.examples import examples
 from tests.questions.shelf import NOW, Shelf, card
@@ -84,6 +85,13 @@ def test_of_a_threads_decisions_the_newest_is_told_and_how_old_it_is() -> None:
     assert [(one.card.decisions[0].text, one.why[0]) for one in found.decisions] == [
         ("New.", "touches a.py; decided 1 day ago")
     ]
+
+
+def test_a_decision_that_stands_is_told_before_a_newer_one_that_was_superseded() -> None:
+    standing, superseded = ruling("Old.", 9), ruling("New.", 1)._replace(superseded_by="#51")
+    for rulings, told in (((standing, superseded), "Old."), ((superseded,), "superseded by #51: New.")):
+        found = find_related(FilesRequest(("a.py",), NOW), Shelf([card(1, files=("a.py",), decisions=rulings)]))
+        assert [decision_item(one, "").said for one in found.decisions] == [told]
 
 
 def test_related_names_the_threads_of_files_those_with_most_of_them_first() -> None:

@@ -13,7 +13,17 @@ from bot.cli.commands.search import run_what
 from bot.cli.output import NOTHING, show_notes
 from bot.comment.catalogue import count
 from bot.comment.clean_text import one_line
-from bot.comment.prompt import DATA_NOTICE, FENCE_NOTICE, FORMS, attributes_of, bare, element, fenced, render
+from bot.comment.prompt import (
+    DATA_NOTICE,
+    FENCE_NOTICE,
+    FORMS,
+    attributes_of,
+    bare,
+    decision_label,
+    element,
+    fenced,
+    render,
+)
 from bot.domain.thread import Kind, Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import settings_of
@@ -58,7 +68,7 @@ def _thread(one: Row) -> str:
     )
     parts = [element("why", "; ".join(one["why"])), element("title", one["title"])]
     for each in one["decisions"]:
-        named = attributes_of(author=each["author"], role=each["role"], at=each["at"])
+        named = attributes_of(**{key: each[key] for key in ("author", "role", "at", "superseded_by")})
         parts.append(element("decision", each["text"]).replace("<decision>", f"<decision{named}>", 1))
     parts += [element("outcome", one["outcome"]["quote"]), element("summary", one["summary"])]
     return f"<thread{attributes}>\n{''.join(parts)}</thread>\n"
@@ -82,7 +92,7 @@ def _paragraph(one: Row) -> str:
     facts = [f"state: {one['state']}", f"changed: {one['updated_at'][:10]}"]
     facts += [f"{name}: {bare(str(value))}" for name, value in _ending(one).items() if value not in (None, "")]
     words = [fenced("why", "; ".join(one["why"])), fenced("title", one["title"])]
-    words += [fenced("decision", each["text"]) for each in one["decisions"]]
+    words += [fenced(decision_label(each["superseded_by"]), each["text"]) for each in one["decisions"]]
     words += [fenced("outcome", one["outcome"]["quote"]), fenced("summary", one["summary"])]
     listed = "".join(f"- {fact}\n" for fact in facts)
     return f"\n### {bare(one['cite'])}\n\n{listed}{''.join(words)}"

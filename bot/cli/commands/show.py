@@ -16,6 +16,7 @@ from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue
 from bot.local_cache.threads import card_named, thread_named
+from bot.questions.addresses import later_url, url_of
 from bot.questions.requests import MAX_NAME, ThreadRequest, issue_named
 from bot.questions.thread import ThreadAnswer, indented, read_thread, signed
 from bot.questions.views import (
@@ -27,7 +28,6 @@ from bot.questions.views import (
     linked_rows,
     session_facts,
     session_rows,
-    url_of,
 )
 from bot.recall.answer import proven
 from bot.recall.mentions import earlier_ending
@@ -81,7 +81,9 @@ def _lines(found: ThreadAnswer, near: Sequence[Row], sessions: Sequence[Row], pl
     if url := url_of(card, place.home):
         yield url
     for ruling in card.decisions:
-        yield f"decided: {one_line(ruling.text)} ({signed(ruling.author, ruling.role)})"
+        later = one_line(later_url(card, ruling, place.home))
+        decided = f"decided, superseded by {later}" if later else "decided"
+        yield f"{decided}: {one_line(ruling.text)} ({signed(ruling.author, ruling.role)})"
     if card.ending.quote:
         yield f"ended: {one_line(card.ending.quote)} ({signed(card.ending.author, card.ending.role)})"
     if card.files:

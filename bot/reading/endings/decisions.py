@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import IntEnum
 from itertools import takewhile
 
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Message, Thread
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Kind, Message, Thread
 from bot.reading.endings.engine import says
 from bot.reading.endings.phrases import phrase_book, plain
+from bot.reading.endings.supersession import Takeback, takebacks
 from bot.reading.markdown import statements
 
 
@@ -45,6 +46,9 @@ def standing_of(sentence: str, needed: DecisionAuthority) -> DecisionAuthority |
 
 _MAX_DECISIONS = 3
 _MAX_DECISION = 240
+_MAX_TAKEBACKS = 10
+"""Each is compared with all decisions, of which a hostile thread may have thousands."""
+
 _LONGEST = 600
 """Anything longer is a list, a log or a specification, whatever phrase it contains."""
 
@@ -69,15 +73,19 @@ class _Found:
 def decisions(thread: Thread) -> tuple[Decision, ...]:
     """At most three sentences as they were written, in order of time.
 
-    If there are more, decisions are kept before rulings, then those of maintainers and closers, then those that end the
-    thread, then those of a group, then later ones.
+    If there are more, those that stand are kept before superseded ones, then decisions before rulings, then those of
+    maintainers and closers, then those that end the thread, then those of a group, then later ones.
     """
     ending = _ending(thread)
     opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
     said = ((index, message) for index, message in enumerate((opening, *thread.comments), -1) if not message.is_bot)
+    every = [each for index, message in said for each in _decided(thread, message, index, ending)]
     distinct: dict[str, _Found] = {}
-    for each in (each for index, message in said for each in _decided(thread, message, index, ending)):
-        distinct.setdefault(each.decision.text, each)
+    for each in _with_takebacks(thread, every):
+        first = distinct.setdefault(each.decision.text, each)
+        if first.decision.superseded_by and not each.decision.superseded_by:
+            del distinct[each.decision.text]  # decided again: it stands where it was said last
+            distinct[each.decision.text] = each
     found = list(distinct.values())
     if len(found) > _MAX_DECISIONS:
         ranked = sorted(range(len(found)), key=lambda i: (_weight(found[i]), i), reverse=True)
@@ -86,7 +94,47 @@ def decisions(thread: Thread) -> tuple[Decision, ...]:
 
 
 def _weight(found: _Found) -> tuple[int, ...]:
-    return (found.standing > DecisionAuthority.RULING, found.rank, found.is_ending, found.standing)
+    return (
+        not found.decision.superseded_by,
+        found.standing > DecisionAuthority.RULING,
+        found.rank,
+        found.is_ending,
+        found.standing,
+    )
+
+
+def _with_takebacks(thread: Thread, found: list[_Found]) -> list[_Found]:
+    """The same, with what later comments take back marked as superseded by them."""
+    marked = list(found)
+    if not found:
+        return marked
+    deciding = {each.decision.comment for each in found}
+    said = [
+        (index, takeback)
+        for index, message in enumerate(thread.comments)
+        if not message.is_bot and _rank(thread, message)
+        for takeback in takebacks(message.text, thread.id, decides=index in deciding)
+    ]
+    for index, takeback in said[-_MAX_TAKEBACKS:]:
+        _mark(marked, takeback, thread, index)
+    return marked
+
+
+def _mark(marked: list[_Found], takeback: Takeback, thread: Thread, index: int) -> None:
+    """Mark what the comment at ``index`` takes back: decisions in earlier comments by people with no more say."""
+    message = thread.comments[index]
+    here = f"#issuecomment-{message.id}" if message.id else f"#{thread.id}"
+    later = f"#{takeback.thread}" if takeback.thread else here
+    standing = [
+        place
+        for place, each in enumerate(marked)
+        if (-1 if each.decision.comment is None else each.decision.comment) < index and not each.decision.superseded_by
+    ]
+    texts = [marked[place].decision.text for place in standing]
+    for at in takeback.targets(texts, thread.title, is_pull=thread.kind is Kind.PULL):
+        old = marked[standing[at]]
+        if old.rank <= _rank(thread, message):
+            marked[standing[at]] = replace(old, decision=replace(old.decision, superseded_by=later))
 
 
 def _ending(thread: Thread) -> frozenset[int]:

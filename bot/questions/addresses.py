@@ -1,0 +1,33 @@
+"""The addresses of threads, of messages, and of what supersedes a decision."""
+
+from __future__ import annotations
+
+import re
+
+from bot.domain.card import Card, Passage, Ruling, number_of
+from bot.domain.kinds import Kind
+
+_COMMENT = re.compile(r"#issuecomment-\d{1,20}", re.ASCII)
+_MAX_REFERENCE = 300
+
+
+def url_of(card: Card, home: str) -> str:
+    """The address of the thread's page; "" where the repository's address ``home`` is not known."""
+    path = card.kind.traits.path or Kind.ISSUE.traits.path
+    return f"{home}/{path}/{card.id}" if home and isinstance(card.id, int) else ""
+
+
+def said_url(passage: Passage, home: str) -> str:
+    """The address of the message; "" where it is not known. GitHub leads from an issue's to a pull request's."""
+    if not home or not isinstance(passage.thread, int):
+        return ""
+    thread = f"{home}/{Kind.ISSUE.traits.path}/{passage.thread}"
+    return f"{thread}#issuecomment-{passage.comment_id}" if passage.comment_id else thread
+
+
+def later_url(card: Card, ruling: Ruling, home: str) -> str:
+    """The address of what supersedes a decision of ``card``, its reference where that is not known; "" for nothing."""
+    ref, page = ruling.superseded_by, url_of(card, home)
+    if home and (number := number_of(ref)):
+        return f"{home}/{Kind.ISSUE.traits.path}/{number}"
+    return f"{page}{ref}" if page and _COMMENT.fullmatch(ref) else ref[:_MAX_REFERENCE]

@@ -1,0 +1,163 @@
+"""Which decisions a later statement in the thread takes back, by what it says and by who says it."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import pytest
+
+from bot.domain.thread import Kind, Message, Thread
+from bot.reading.endings.decisions import decisions
+from bot.reading.endings.supersession import takebacks
+from tests.reading.linear import takes_linear_time
+from tests.reading.test_decisions import said, thread
+
+REDIS = said("We decided to use Redis.", "hubot", "MEMBER", 1, 11)
+
+
+def after(text: str, *earlier: Message, role: str = "OWNER") -> Thread:
+    """A thread in which ``text`` is said after the decision for Redis and others."""
+    return replace(thread("It loops.", REDIS, *earlier, said(text, "monalisa", role, 9, 99)), title="Sessions get lost")
+
+
+def marks(one: Thread) -> dict[str, str]:
+    return {each.text: each.superseded_by for each in decisions(one)}
+
+
+def mark(one: Thread) -> str:
+    return marks(one)["We decided to use Redis."]
+
+
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [
+        ("Superseded by #51.", "#51"),
+        ("This decision was superseded by #51.", "#51"),
+        ("The decision on Redis is superseded by #51.", "#51"),
+        ("#51 supersedes this.", "#51"),
+        ("Reverted in #60.", "#60"),
+        ("We changed our mind.", "#issuecomment-99"),
+        ("We changed our mind, going with PostgreSQL.", "#issuecomment-99"),
+        ("We've since changed our minds about Redis.", "#issuecomment-99"),
+        ("We are no longer going with Redis.", "#issuecomment-99"),
+        ("Instead of Redis we now use PostgreSQL.", "#issuecomment-99"),
+        ("We no longer use Redis.", "#issuecomment-99"),
+        ("The earlier decision no longer holds.", "#issuecomment-99"),
+        ("Scrap that. We'll use PostgreSQL.", "#issuecomment-99"),
+        ("I changed my mind: let's go with PostgreSQL.", "#issuecomment-99"),
+    ],
+)
+def test_what_takes_a_decision_back_is_named(text: str, later: str) -> None:
+    assert mark(after(text)) == later
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We decided to use PostgreSQL for the queue.",
+        "Is this superseded by #51?",
+        "If this is superseded by #51, close it.",
+        "Not superseded by #51.",
+        "The first part can be considered superseded by #51.",
+        "Superseded by octo/other#51.",
+        "Superseded by #42.",
+        "Superseded by #0.",
+        "> Superseded by #51.",
+        "We reverted the tests in #60.",
+        "We changed our mind about the logo.",
+        "We have not changed our mind.",
+        "We are no longer going with Memcached.",
+        "Instead of Memcached we now use Redis.",
+        "Scrap that, I misread the log.",
+        "I changed my mind.",
+        "On second thought, the cache is fine.",
+        "Superseded by #51, but only on Windows.",
+        "Reverted in #60, relanded in #61.",
+        "Users say we changed our mind.",
+        "We are no longer using Redis in the tests.",
+    ],
+)
+def test_what_takes_nothing_back_or_something_else_marks_nothing(text: str) -> None:
+    assert mark(after(text)) == ""
+
+
+def test_only_people_with_as_much_say_take_a_decision_back() -> None:
+    text = "We changed our mind."
+    assert [mark(after(text, role=role)) for role in ("NONE", "CONTRIBUTOR")] == ["", ""]
+    assert [mark(after(text, role=role)) for role in ("COLLABORATOR", "OWNER")] == ["#issuecomment-99"] * 2
+    bot = replace(after(text).comments[-1], is_bot=True)
+    assert mark(thread("It loops.", REDIS, bot)) == ""
+
+
+def test_an_edit_that_takes_the_words_out_lets_the_decision_stand() -> None:
+    assert mark(after("Superseded by #51.")) == "#51"
+    assert mark(after("See also #51.")) == ""
+    assert mark(after("~~Superseded by #51.~~")) == ""
+
+
+def test_of_several_decisions_the_one_that_is_named_is_taken_back() -> None:
+    queue = said("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
+    for text, taken in (
+        ("We changed our mind.", []),
+        ("Reverted in #60.", []),
+        ("We changed our mind about Kafka.", ["Kafka"]),
+        ("We are no longer going with Redis.", ["Redis"]),
+        ("Superseded by #51.", ["Redis", "Kafka"]),
+    ):
+        found = marks(after(text, queue))
+        assert [name for name in ("Redis", "Kafka") if found[f"We decided to use {name}."]] == taken
+
+
+def test_the_title_tells_what_the_only_decision_is_about() -> None:
+    one = replace(after("We changed our mind about the lost sessions."), title="Sessions get lost")
+    assert mark(one) == "#issuecomment-99"
+    queue = said("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
+    two = replace(after("We changed our mind about the lost sessions.", queue), title="Sessions get lost")
+    assert set(marks(two).values()) == {""}
+
+
+def test_a_decision_to_give_something_up_is_not_taken_back_by_giving_it_up() -> None:
+    dropped = said("We decided to drop Redis.", "hubot", "MEMBER", 1, 11)
+    later = said("We are no longer using Redis.", "monalisa", "OWNER", 2, 12)
+    assert marks(thread("It loops.", dropped, later)) == {"We decided to drop Redis.": ""}
+
+
+def test_a_pull_request_that_another_replaces_keeps_its_decisions() -> None:
+    assert mark(replace(after("Superseded by #51."), kind=Kind.PULL)) == ""
+    assert mark(replace(after("The decision on Redis is superseded by #51."), kind=Kind.PULL)) == "#51"
+
+
+def test_a_decision_that_is_taken_again_stands() -> None:
+    again = said("We decided to use Redis.", "octocat", "OWNER", 12, 101)
+    one = after("We changed our mind.")
+    (found,) = decisions(replace(one, comments=(*one.comments, again)))
+    assert (found.comment_id, found.superseded_by) == (101, "")
+
+
+def test_what_is_said_before_a_decision_does_not_touch_it() -> None:
+    assert mark(thread("It loops.", said("We changed our mind.", "monalisa", "OWNER", 0, 9), REDIS)) == ""
+
+
+def test_a_comment_without_an_id_is_named_by_its_thread() -> None:
+    one = after("We changed our mind.")
+    assert mark(replace(one, comments=(REDIS, replace(one.comments[1], id=None)))) == "#42"
+
+
+def test_decisions_that_stand_are_kept_before_superseded_ones() -> None:
+    more = [said(f"We decided on plan {name}.", "hubot", "MEMBER", 2) for name in ("Kafka", "Solr", "Lucene")]
+    assert list(marks(after("We changed our mind about Redis.", *more))) == [each.text for each in more]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["we changed our mind about ", "superseded by ", "instead of a b c ", "the decision on ", "#51, ", "scrap "],
+)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    takes_linear_time(lambda text: list(takebacks(text, 42, decides=True)), piece)
+
+
+def test_a_thread_with_thousands_of_decisions_and_takebacks_is_read_in_bounded_time() -> None:
+    decided = said(" ".join(f"We decided to use plan{n}." for n in range(2_000)), "hubot", "MEMBER", 1)
+    taken = said(" ".join(f"We changed our mind about plan{n}." for n in range(2_000)), "monalisa", "OWNER", 2)
+    start = perf_counter()
+    decisions(thread("x", decided, taken))
+    assert perf_counter() - start < 3
