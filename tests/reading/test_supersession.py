@@ -66,6 +66,7 @@ def test_what_takes_a_decision_back_is_named(text: str, later: str) -> None:
         "We changed our mind about the logo.",
         "We have not changed our mind.",
         "We are no longer going with Memcached.",
+        "We no longer use Redis for tokens.",
         "Instead of Memcached we now use Redis.",
         "Scrap that, I misread the log.",
         "I changed my mind.",

@@ -57,7 +57,7 @@ class Takeback:
                 yield place
 
     def _named_in(self, text: str) -> bool:
-        return not self.about.isdisjoint(terms(text))
+        return self.about.issubset(terms(text))
 
 
 def may_take_back(text: str) -> bool:
