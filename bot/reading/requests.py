@@ -154,7 +154,7 @@ _CANNOT_FIND = (
     r"\b(?:but|though|and)(?: now)?(?: i)? (?:can(?:not|'t| not)|could(?:n't| not)|do(?:n't| not)) "
     r"(?:find|remember|recall|see)\b.*"
 )
-_CHECKED = re.compile(rf"[\s,]+(?:{_CHECKS}\?|{_CANNOT_FIND})\W*\Z", re.IGNORECASE)
+_CHECKED = re.compile(rf"(?<![\s,])[\s,]++(?:{_CHECKS}\?|{_CANNOT_FIND})\W*+\Z", re.IGNORECASE)
 _RHETORICAL = re.compile(
     r"\?!|!\?|\b(?:(?:why|what|how) on earth|the (?:hell|heck|fuck)|wtf|lol|haha|good (?:old )?(?:times|days)"
     r"|(?:why|how) did we ever|did(?:n't)? we all)\b",

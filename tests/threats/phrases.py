@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
 from bot.reading import requests, versions
-from bot.reading.endings import engine, phrases, quote
+from bot.reading.endings import engine, phrases, quote, supersession
 from bot.reading.endings.phrases import Doubt, PhraseSet, phrase_book
 
-TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, versions)
+TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, supersession, versions)
 """Modules with expressions of their own."""
 
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]
 """What follows a phrase's beginning, over and over."""
 
-_AT_START = {"TEMPLATE_SENTENCE", "_TYPED", "_LINE"}
+_AT_START = {"TEMPLATE_SENTENCE", "_TYPED", "_LINE", "_ANSWERED"}
 _FIRST_FOUND = settings(
     max_examples=20, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
