@@ -241,7 +241,7 @@ def _plain(value: Any) -> Any:
             return _reading_fields(value)
         case MessageFiles():
             made = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
-            return made | {"behind": [[key, count] for key, count in value.behind.items()]}
+            return made | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
     return value
 
 

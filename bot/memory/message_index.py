@@ -14,6 +14,7 @@ from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.index.document import message_documents, message_id
 from bot.index.protocol import LAYOUT, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import MESSAGE_PARTS, MESSAGES, MessageFiles
+from bot.memory.records import sort_key
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits
 from bot.memory.stored_index import StoredIndex, other_maker
@@ -110,7 +111,7 @@ class MessageIndex:
         return index
 
     def _take_in(self, behind: Mapping[ThreadId, int], index: Index) -> None:
-        records = self._state.records(behind)
+        records = self._state.records(sorted(behind, key=sort_key))  # the same threads make the same files
         threads = [record for record in records.values() if isinstance(record, Thread)]
         gone = (message_id(key, position) for key, count in behind.items() for position in range(count))
         index.update(_documents(threads), gone)

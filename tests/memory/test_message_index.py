@@ -242,3 +242,17 @@ def test_an_upgrade_that_reads_all_records_makes_one(place: Place) -> None:
     remember(memory, talk(2, "quince"))
     assert place.memory().messages.is_there
     assert said(place.memory(), "quince") == {(1, 1), (2, 1)}
+
+
+def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
+    found = []
+    for name, keys in (("one", (1, 2, 3)), ("other", (3, 1, 2))):
+        place = Place(tmp_path / name, "folder")
+        memory = place.memory()
+        for key in keys:
+            memory.stage(Changes(records=(talk(key, "quince"),)))
+        assert memory.commit("records")
+        found.append({path: data for path, data in place.files().items() if path.startswith(MESSAGES)})
+        place.close()
+    assert found[0] == found[1] != {}
