@@ -92,14 +92,14 @@ class Village:
         return self.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
 
     def result(self) -> tuple[dict[int, list[str]], dict[str, str]]:
-        """Our comments on each issue, and the files of the memory branch but for the index, whose names are random.
+        """Our comments on each issue, and the files of the memory branch but for the indexes, whose names are random.
 
         Times after the village was made are all the same: they tell when the test ran, and how long it took.
         """
         told = {number: self.github.comments_by("github-actions[bot]", number) for number in self.github.repo.issues}
         comments = {number: [str(comment.body) for comment in found] for number, found in told.items()}
         names = self._git("ls-tree", "-r", "--name-only", "precedent").splitlines()
-        kept = [name for name in names if not name.startswith("index/") and name != "manifest.json"]
+        kept = [name for name in names if not name.startswith(("index/", "messages/")) and name != "manifest.json"]
         return comments, {name: TIME.sub(self._timeless, self._git("show", f"precedent:{name}")) for name in kept}
 
     def _timeless(self, found: re.Match[str]) -> str:
