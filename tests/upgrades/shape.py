@@ -18,11 +18,11 @@ _NAMES = (
     (re.compile(r"records/x[0-9a-f]+/[0-9a-f]{64}\.json"), "records/xHASH/HASH.json"),
     (re.compile(r"(\w+)/\d{4}\.jsonl"), r"\1/HUNDRED.jsonl"),
     (re.compile(r"(\w+)/x[0-9a-f]+\.jsonl"), r"\1/xHASH.jsonl"),
-    (re.compile(r"index-parts/[0-9a-f]/[0-9a-f]{32}"), "index-parts/DIGIT/HASH"),
-    (re.compile(r"index/MAIN_[0-9a-f]{16}\.(seg|core)"), r"index/MAIN_CONTENT.\1"),
-    (re.compile(r"index/_MAIN_\d+\.toc"), "index/_MAIN_NUMBER.toc"),
+    (re.compile(r"(index|messages)-parts/[0-9a-f]/[0-9a-f]{32}"), r"\1-parts/DIGIT/HASH"),
+    (re.compile(r"(index|messages)/MAIN_[0-9a-f]{16}\.(seg|core)"), r"\1/MAIN_CONTENT.\2"),
+    (re.compile(r"(index|messages)/_MAIN_\d+\.toc"), r"\1/_MAIN_NUMBER.toc"),
 )
-_KEYS_ARE_VALUES = re.compile(r"manifest\.json (index|model|pages)|\.reactions$")
+_KEYS_ARE_VALUES = re.compile(r"manifest\.json (index|messages\.files|model|pages)|\.reactions$")
 """Objects whose keys are names of something, and no fields."""
 
 
