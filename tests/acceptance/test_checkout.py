@@ -201,4 +201,4 @@ def test_settings_that_lead_to_what_has_no_end_are_none(desk: Desk, checkout: Pa
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").symlink_to("/dev/zero")
     told = desk.precedent(checkout, "search", "x", "--kind", "session")
-    assert (told.code, "no transcripts are named" in told.err) == (2, True)
+    assert (told.code, "there are no sessions of this checkout" in told.err) == (2, True)
