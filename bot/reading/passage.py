@@ -19,6 +19,10 @@ CUT = "…"
 _BREAK = re.compile(r"(?<=[.!?…])[ \t]+|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))", re.ASCII)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*(?:```|~~~)[^\n]*$", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
+_START = 3
+"""Letters of a term that a word keeps when it is stemmed. Only sentences with such letters are analysed, as that takes
+most of the time of a search; all of them if none has any, which accents may hide."""
+
 _MAX_PIECE = 2_000
 """A longer sentence is looked at in pieces of so many characters, so that a wall of text is linear too."""
 
@@ -31,8 +35,12 @@ def passage(text: str, wanted: Collection[str], phrases: Sequence[str] = ()) -> 
     """
     seen = _HIDDEN.sub(" ", text[:SCANNED])
     sentences = [sentence for part in _BREAK.split(seen) for sentence in _pieces(_MARK.sub("", " ".join(part.split())))]
-    ranks = [_rank(sentence, wanted, phrases) for sentence in sentences]
-    best = max(range(len(sentences)), key=ranks.__getitem__, default=-1)
+    starts = {term[: max(1, min(_START, len(term) - 1))] for term in wanted}
+    likely = [place for place, sentence in enumerate(sentences) if any(map(sentence.casefold().__contains__, starts))]
+    if phrases or not likely:
+        likely = list(range(len(sentences)))
+    ranks = {place: _rank(sentences[place], wanted, phrases) for place in likely}
+    best = max(ranks, key=ranks.__getitem__, default=-1)
     if best < 0 or not any(ranks[best][:2]):
         return ""
     shown = sentences[best]

@@ -316,7 +316,7 @@ def _stated(sentence: str, topic: str, *, is_all: bool) -> str | None:
 
 
 def _bare(topic: str) -> str:
-    """The topic without quotation marks and without words of time at its end."""
+    """The topic without quotation marks and the words of time that follow it."""
     bare = topic.translate(_UNQUOTED).strip(_ENDS)
     while (shorter := _TAIL.sub("", bare).rstrip(_ENDS)) != bare:
         bare = shorter

@@ -17,7 +17,14 @@ from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
-from bot.questions.requests import FilesRequest, SearchFilter, SmartSearch, WordSearch, WorkRequest
+from bot.questions.requests import (
+    FilesRequest,
+    SearchFilter,
+    SmartSearch,
+    WordSearch,
+    WorkRequest,
+    nothing_read,
+)
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.views import (
     ItemSection,
@@ -40,10 +47,10 @@ from bot.questions.views import (
 from bot.reading.search_query import search_query
 
 if TYPE_CHECKING:
-    from bot.questions.smart_search import SmartSearchAnswer
-
-if TYPE_CHECKING:
     from bot.domain.card import SessionHit
+    from bot.questions.requests import ReadMessages
+    from bot.questions.smart_search import SmartSearchAnswer
+    from bot.reading.search_query import SearchQuery
 
 
 def run_search(given: argparse.Namespace) -> object:
@@ -65,7 +72,7 @@ def run_search(given: argparse.Namespace) -> object:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(memory_options(given)) as place:
         cards = place.demand().local_cache
-        hits = search_memory(asked, cards, LocalMessages(place))
+        hits = search_memory(asked, cards, _messages(given, query, place))
         sessions = also_in_sessions(asked, place)
         show_notes(place)
         if given.json:
@@ -75,6 +82,11 @@ def run_search(given: argparse.Namespace) -> object:
             shown = _lines(hits, sessions, asked, place.home, given.header)
         looked = searched(cards)
     return command_result(shown, given, found=bool(hits.found or sessions), looked=looked)
+
+
+def _messages(given: argparse.Namespace, query: SearchQuery, place: LocalMemory) -> ReadMessages:
+    """Reads messages where they are shown or compared: lines in a pipe have no passages, and are quicker without."""
+    return LocalMessages(place) if given.json or output.is_seen() or query.phrases else nothing_read
 
 
 def _rows(hits: ThreadHits, asked: WordSearch, home: str) -> list[Row]:
@@ -112,8 +124,9 @@ def run_smart_search(given: argparse.Namespace) -> object:
     words, keep = " ".join(given.words), SearchFilter(given.state).keeps
     with open_memory(memory_options(given)) as place:
         now = moment_asked_for(given)
-        request = SmartSearch(words, worktree_of(place), now, given.limit, keep, search_query(words, now))
-        found = smart(request, place.local_cache, LocalMessages(place))
+        query = search_query(words, now)
+        request = SmartSearch(words, worktree_of(place), now, given.limit, keep, query)
+        found = smart(request, place.local_cache, _messages(given, query, place))
         show_notes(place, found.unused)
         if given.json:
             shown: object = {
