@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.comment.clean_text import account, clean
-from bot.comment.defang import hazard
+from bot.comment.defang import hazards
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, ThreadId
 from bot.settings.schema import SettingsError, shown
 from bot.settings.yaml_file import PlacedText, load_texts
@@ -98,9 +98,9 @@ def _unsafe(name: str, text: str) -> str:
         # a day at the start of a line ("3. Mai") is escaped
         shown_as = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
         for end in _ENDS:
-            kind, what = hazard(shown_as + end)
-            if kind and kind != "phrase":
-                return f"{shown(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
+            for kind, what in hazards(shown_as + end):
+                if kind != "phrase":
+                    return f"{shown(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
     return ""
 
 

@@ -102,11 +102,12 @@ def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
     return f"[{label}]({address})" if address else label
 
 
-def hazard(text: str) -> tuple[str, str]:
-    """The first part of ``text`` (one line) that Markdown or GitHub would take for more than words: its sort and its
-    characters, ("", "") if there is none."""
-    found = _HAZARD.search(text) or _LINE_START.match(text)
-    return (str(found.lastgroup), found[0]) if found else ("", "")
+def hazards(text: str) -> Iterator[tuple[str, str]]:
+    """Each part of ``text`` (one line) that Markdown or GitHub would take for more than words: its sort and its
+    characters."""
+    for found in (*_HAZARD.finditer(text), _LINE_START.match(text)):
+        if found:
+            yield str(found.lastgroup), found[0]
 
 
 def _address(url: str) -> str:

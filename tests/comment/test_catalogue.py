@@ -204,6 +204,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         ('quote: "1{text}"', "has a meaning in Markdown"),
         ('seen_before: ":tada:"', "would draw an emoji"),
         ('also_mentioned: ":tada"', "would draw an emoji"),
+        ('dated: "{what}, duplicate of#{day}"', "'#' would refer to an issue"),
         ('also_mentioned: "Duplicate of"', "as if a person had said them"),
         ('ended_fixed_by: "fixes {change}"', "as if a person had said them"),
         ('reply_off: "bis `/precedent on`"', "has a meaning in Markdown"),

@@ -10,25 +10,18 @@ import argparse
 import json
 import secrets
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from tests.fuzz.engine import Campaign, Field, fuzz
 from tests.fuzz.findings import load
+from tests.fuzz.share import Row, share
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.watch import wrong_with
 
 OUT = Path("build/fuzz")
-PAUSE = 30.0
-"""Seconds between two lines of progress."""
-
-Row = dict[str, Any]
-
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz what reads strangers' input.")
@@ -51,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.target or list(TARGETS)
     print(f"seed {seed}, {options.minutes:g} minutes, {len(names)} targets", flush=True)
     shares = [names[at :: options.processes] for at in range(min(options.processes, len(names)))]
-    work = partial(_share, minutes=options.minutes, seed=seed, out=options.out)
+    work = partial(share, minutes=options.minutes, seed=seed, out=options.out)
     if len(shares) == 1:
         rows = work(names)
     else:
@@ -93,43 +86,6 @@ def table(rows: Sequence[Row]) -> list[str]:
     found = [one for row in rows for one in row["findings"]]
     lines.append(f"{total:,} inputs, {sum(row['seconds'] for row in rows):.0f} s, {len(found)} findings")
     return lines + [f"  {row['target']}: {one['what']}" for row in rows for one in row["findings"]]
-
-
-def _share(names: Sequence[str], *, minutes: float, seed: int, out: Path) -> list[Row]:
-    campaign = Campaign(minutes, seed, out, _Progress())
-    return [_row(one) for one in fuzz([TARGETS[name] for name in names], campaign)]
-
-
-def _row(one: Field) -> Row:
-    return {
-        "target": one.target.name,
-        "inputs": one.inputs,
-        "steps": len(one.reached),
-        "kept": len(one.corpus),
-        "slowest": round(one.slowest, 3),
-        "seconds": round(one.seconds, 1),
-        "findings": [{"key": found.key, "what": found.what} for found in one.findings.values()],
-    }
-
-
-class _Progress:
-    """A line now and then, and each finding at once."""
-
-    def __init__(self) -> None:
-        self._last, self._known = time.monotonic(), 0
-
-    def __call__(self, fields: list[Field], left: float) -> None:
-        found = [finding for one in fields for finding in one.findings.values()]
-        for finding in found[self._known :] if len(found) > self._known else ():
-            print(f"  found in {finding.target}: {finding.what:.300}", flush=True)
-        is_new, self._known = len(found) > self._known, len(found)
-        if is_new or time.monotonic() - self._last > PAUSE:
-            self._last = time.monotonic()
-            inputs, steps = sum(one.inputs for one in fields), sum(len(one.reached) for one in fields)
-            print(
-                f"{max(0.0, left) / 60:.1f} min left: {inputs:,} inputs, {steps:,} steps, {len(found)} findings",
-                flush=True,
-            )
 
 
 if __name__ == "__main__":

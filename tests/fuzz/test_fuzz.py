@@ -151,3 +151,10 @@ def test_the_program_says_how_it_went(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "0 findings" in told
     row = {"target": "x", "inputs": 3, "steps": 1, "kept": 1, "slowest": 0.1, "seconds": 1.0}
     assert "  x: bad" in table([row | {"findings": [{"key": "hang", "what": "bad"}]}])
+
+
+@pytest.mark.slow
+def test_targets_are_shared_out_among_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--target", "defang", "--target", "wording", "--processes", "2"]
+    assert main(["--minutes", "0.01", "--seed", str(SEED), "--out", str(tmp_path), *chosen]) == 0
+    assert {line.split()[0] for line in capfd.readouterr().out.splitlines() if " s " in line} == {"defang", "wording"}

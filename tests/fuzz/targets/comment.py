@@ -32,7 +32,8 @@ from tests.marker import find_marker
 
 HOST = "redirect.github.com"
 TAGS = frozenset(
-    {"p", "a", "strong", "em", "ul", "ol", "li", "details", "summary", "sub", "br", "code", "pre", "blockquote", "!--"}
+    {"p", "a", "strong", "em", "del", "ul", "ol", "li", "details", "summary", "sub", "br", "code", "pre", "blockquote"}
+    | {"!--"}
 )
 SHAPES: tuple[Context, ...] = (
     *(context for name, (context, _) in CASES.items() if name != "long"),
