@@ -461,6 +461,7 @@ def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "jobs")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
+    command.add_argument("--name", default="", help=argparse.SUPPRESS)
 
 
 @command(SERVER, "jobs list")

@@ -47,6 +47,12 @@ def sender_of(payload: Mapping[str, Any]) -> str:
     return clean(_object(payload, "sender").get("login"))[:100]
 
 
+def comment_of(payload: Mapping[str, Any]) -> str:
+    """Return the text of the comment that the event is about, "" if there is none."""
+    body = _object(payload, "comment").get("body")
+    return body if isinstance(body, str) else ""
+
+
 def repositories_of(payload: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """Return the ids in a list of repositories: ``repositories``, ``repositories_added``, ``repositories_removed``."""
     listed = objects_in(payload.get(name))

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -30,13 +30,16 @@ CLAIM = (0.001, 0.003)
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A vanished server is noticed after 25 seconds."""
 
+CONNECTIONS = 2
+"""Connections of a process to PostgreSQL, besides one that hears notifications. Transactions are short."""
+
 EVERY = 30.0
 """Seconds between two reads of the database's clock; in between, this machine counts."""
 
 OURS = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-VERSION = 3
+VERSION = 4
 SCHEMA = "schema"
 """The heartbeat whose time is the version of the tables."""
 
@@ -49,11 +52,18 @@ create table if not exists deliveries (
   state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
   finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
   said text not null default '', url text not null default '', matches text not null default '[]',
-  nearest text not null default '[]');
+  nearest text not null default '[]', priority integer not null default 1);
 create index if not exists deliveries_lane on deliveries (lane, state, seq);
 create index if not exists deliveries_state on deliveries (state, seq);
+create table if not exists queue (
+  key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
+  owner text not null default '', lease text not null default ''){often};
+create index if not exists queue_urgent on queue (priority, since) where ready = 1;
+create index if not exists queue_oldest on queue (since) where ready = 1;
+create index if not exists queue_due on queue (due) where ready = 0;
+create index if not exists queue_owner on queue (owner) where owner <> '';
 create table if not exists turns (
-  id text primary key, ticket text not null, lane text not null, worker text not null,
+  id text primary key, lane text not null, worker text not null,
   began {big} not null, ended {big} not null default 0, stages text not null default '[]',
   pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
   notes text not null default '[]');
@@ -62,7 +72,7 @@ create table if not exists repositories (
   lane text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_turn {big} not null default 0, rate_left integer not null default -1,
-  backoff {big} not null default 0, turn text not null default '');
+  backoff {big} not null default 0);
 create table if not exists installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
@@ -71,17 +81,26 @@ create table if not exists pauses (
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);
-create table if not exists pulses (name text primary key, said_at {big} not null, note text not null);
-create table if not exists workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
+create table if not exists pulses (name text primary key, said_at {big} not null, note text not null)
 """
+_OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
+"""How PostgreSQL keeps a table whose rows change all the time."""
 
 MOVES = {
-    2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
-    " where paused_until > 0 on conflict (installation, resource) do nothing",
-    3: "alter table deliveries add column {unless}nearest text not null default '[]'",
+    2: (
+        "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
+        " where paused_until > 0 on conflict (installation, resource) do nothing",
+    ),
+    3: ("alter table deliveries add column nearest text not null default '[]'",),
+    4: (
+        "alter table deliveries add column priority integer not null default 1",
+        "alter table turns drop column ticket",
+        "drop table workers",
+        "insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries"
+        " where state in ('waiting', 'working') group by lane",
+    ),
 }
-"""Statements that upgrade to each version, run once. ``unless`` is for PostgreSQL, where two processes may start
-together. Unused columns stay."""
+"""Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""
 
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
@@ -126,6 +145,7 @@ class Database:
         if not self.is_postgres and not self.url.startswith("sqlite:///"):
             raise UserError("the database has to be a URL that begins with postgresql://")
         self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
+        self._limits = _HURRIED if hurry else _PATIENT
 
     @classmethod
     def within(cls, folder: Path, *, hurry: bool = False) -> Database:
@@ -136,6 +156,8 @@ class Database:
     def transaction(self) -> Iterator[Transaction]:
         """Open a transaction: durable when the block ends, rolled back when it raises."""
         with self.asked(), self.engine.begin() as connection:
+            if self.is_postgres:
+                connection.exec_driver_sql(self._limits)
             yield Transaction(connection)
 
     @contextlib.contextmanager
@@ -150,12 +172,34 @@ class Database:
                 _claim(urgent.connection)
             yield urgent
 
+    def notify(self, transaction: Transaction, channel: str) -> None:
+        """Tell those who listen, once the transaction is stored. On SQLite nobody listens."""
+        if self.is_postgres:
+            transaction.rows("select pg_notify(:channel, '')", channel=channel)
+
     @contextlib.contextmanager
-    def session(self) -> Iterator[Transaction]:
-        """Open a separate connection, for locks that live as long as it does. Each statement commits by itself."""
-        with self.asked(), self.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-            connection.detach()
-            yield Transaction(connection)
+    def listening(self, channel: str) -> Iterator[Callable[[float], bool]]:
+        """Listen on a separate connection to PostgreSQL, within the block.
+
+        Gives a function that waits so many seconds for a notification, and returns whether one came. A pooler that
+        shares connections between transactions may pass none on.
+        """
+        engine = sa.create_engine(
+            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connecting()
+        )
+        with self.asked(), engine.connect() as connection:
+            connection.exec_driver_sql(f'listen "{channel}"')
+            driver = connection.connection.driver_connection
+            failed = engine.dialect.loaded_dbapi.Error
+            assert driver is not None
+
+            def heard(seconds: float) -> bool:
+                try:
+                    return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
+                except failed as error:
+                    raise WorldError(f"notifications of the database do not come: {error}") from error
+
+            yield heard
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[None]:
@@ -173,25 +217,45 @@ class Database:
             raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
 
     def make_tables(self) -> None:
-        """Create missing tables; may be repeated. Raises UserError for the database of a newer release."""
-        with self.transaction() as made:
+        """Create missing tables and upgrade older ones, one process at a time; may be repeated.
+
+        Raises UserError for the database of a newer release.
+        """
+        if self._version() == VERSION:
+            return  # reading works on a read-only database
+        with self.urgent() as made:
+            if self.is_postgres:
+                made.change(f"create schema if not exists {OURS}")
+                made.rows("select pg_advisory_xact_lock(:number)", number=_MAKING)
+            found = self._found(made)
             for statement in statements(postgres=self.is_postgres):
                 made.change(statement)
-            found = made.row("select said_at from pulses where name = :name", name=SCHEMA)
-            if found and found["said_at"] > VERSION:
-                cause = f"the database has version {found['said_at']}, which a newer release made; this one reads up to"
-                raise UserError(f"{cause} {VERSION}", "take that release, or a backup from before it")
-            if found and found["said_at"] == VERSION:
-                return  # reading works on a read-only database
-            for version in sorted(MOVES):
-                if found and found["said_at"] < version:
-                    made.change(MOVES[version].format(unless="if not exists " if self.is_postgres else ""))
+            for version in range((found or VERSION) + 1, VERSION + 1):
+                for statement in MOVES[version]:
+                    made.change(statement)
             made.change(
                 "insert into pulses (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",
                 name=SCHEMA,
                 version=VERSION,
             )
+
+    def _version(self) -> int:
+        """The version of the tables, 0 without any. Raises UserError for one of a newer release."""
+        with self.transaction() as asking:
+            return self._found(asking)
+
+    def _found(self, asking: Transaction) -> int:
+        there = "select 1 from pg_tables where schemaname = :ours and tablename = 'pulses'"
+        there = there if self.is_postgres else "select 1 from sqlite_master where name = 'pulses' and :ours <> ''"
+        if not asking.row(there, ours=OURS):
+            return 0
+        row = asking.row("select said_at from pulses where name = :name", name=SCHEMA)
+        found = int(row["said_at"]) if row else 0
+        if found > VERSION:
+            cause = f"the database has version {found}, which a newer release made; this one reads up to {VERSION}"
+            raise UserError(cause, "take that release, or a backup from before it")
+        return found
 
     def close(self) -> None:
         """Close all connections."""
@@ -247,21 +311,37 @@ def _claim(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}")
 
 
+_SET = f"select set_config('search_path', '{OURS}', true), set_config('lock_timeout', '%s', true)"
+_PATIENT = _SET % "20s"
+_HURRIED = _SET % "3s" + ", set_config('statement_timeout', '5s', true)"
+"""Set in each transaction, and for it alone: a pooler in between may give each another connection."""
+
+_MAKING = 0x50726563_6564656E
+"""The number of the lock for making tables."""
+
+
+def _connecting() -> dict[str, object]:
+    """Options of a connection to PostgreSQL. Prepared statements would stay behind in the connections of a pooler."""
+    return {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+
+
 def _postgres(url: str, hurry: bool) -> sa.Engine:
-    """PostgreSQL usually allows a hundred connections; a process takes at most fifteen or twenty of them."""
-    limits = "-c statement_timeout=5000 -c lock_timeout=3000" if hurry else "-c lock_timeout=20000"
-    options = {"connect_timeout": 5, "options": f"-c search_path={OURS} {limits}", **KEEPALIVE}
-    often, patience = (5, 3) if hurry else (10, 30)
+    patience = 3 if hurry else 30
     return sa.create_engine(
-        url, pool_pre_ping=True, connect_args=options, pool_size=often, max_overflow=10, pool_timeout=patience
+        url,
+        pool_pre_ping=True,
+        connect_args=_connecting(),
+        pool_size=CONNECTIONS,
+        max_overflow=8 if hurry else 0,  # the web process answers several requests at once
+        pool_timeout=patience,
     )
 
 
 def statements(*, postgres: bool) -> list[str]:
     """Return the statements that create missing tables."""
     serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
-    tables = _TABLES.format(serial=serial, big="bigint" if postgres else "integer")
-    return [*([f"create schema if not exists {OURS}"] if postgres else []), *tables.split(";")]
+    tables = _TABLES.format(serial=serial, big="bigint" if postgres else "integer", often=_OFTEN if postgres else "")
+    return tables.split(";")
 
 
 def written(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from bot.github.errors import OF_ALL
 from bot.github.events import Event
 from bot.server.database import SCHEMA, Database, Transaction, written
 from bot.server.inbox_rows import (
-    MOST_BEGUN,
+    MOST_ALONE,
     NEVER_ENDED,
     delivery_row,
     numbered,
@@ -31,8 +30,10 @@ from bot.server.model import (
     Arrival,
     Delivery,
     Instant,
+    Lease,
     Note,
     PendingWork,
+    Priority,
     RepositoryKey,
     RepositoryRow,
     Result,
@@ -41,7 +42,7 @@ from bot.server.model import (
     State,
     Tallies,
 )
-from bot.server.queue import Tickets
+from bot.server.queue import WorkQueue
 
 MOST_AT_ONCE = 50
 """Deliveries that one run takes."""
@@ -62,7 +63,7 @@ _Totals = Counter[tuple[str, tuple[str, ...]]]
 _T = TypeVar("_T", int, str)
 _INSERT = (
     "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
-    " received_at, next_at, request, extra) values {groups} on conflict (id) do nothing returning seq, id"
+    " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
 )
 _SETTLE = (
     "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
@@ -77,14 +78,14 @@ class Inbox:
     ``worker`` names the process that begins runs here; ``now`` is the clock for results.
     """
 
-    def __init__(self, database: Database, tickets: Tickets, worker: str, now: Callable[[], Instant]) -> None:
+    def __init__(self, database: Database, worker: str, now: Callable[[], Instant]) -> None:
         self.database = database
+        self.queue = WorkQueue(database, now)
         self.now = now
-        self.tickets = tickets
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
-        """Store deliveries, and a ticket for each lane, in one transaction. False for each with a known id."""
+        """Store deliveries, and that their repositories have work, in one transaction. False for each with a known id."""
         first: dict[str, Arrival] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)
@@ -92,65 +93,79 @@ class Inbox:
             return []
         with self.database.urgent() as put:
             fresh = _insert(put, [of_arrival(arrival) for arrival in first.values()])
-            for name in fresh:
-                self.tickets.add(put, name, first[name].lane)
+            self._call(put, [(first[name].lane.key, first[name].priority) for name in fresh])
         return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
 
-    def begin(self, ticket: str, lane: RepositoryKey, now: Instant) -> PendingWork | None:
-        """The due deliveries of the lane, oldest first, at most 50; None if there are none.
+    def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
+        """The due deliveries of the repository that is leased, oldest first, at most 50; None if nothing may be done.
 
-        They include those that a dead run of this lane left. If the oldest was begun and never ended, it comes alone;
-        one that was begun 20 times without an end is dead, with that reason.
+        They include those that a dead run left. If the oldest was begun and never ended, it comes alone; one that never
+        ended five times alone is dead, with that reason. While the installation is paused, or before ``earliest`` after
+        the last pushes of the repository, the lease is given back until then.
         """
-        name = uuid.uuid4().hex
+        lane, now = RepositoryKey.of(lease.key), self.now()
         with self.database.transaction() as beginning:
-            known = within(beginning, self.now)
-            known.turned(lane, name)
-            paused = known.paused_until(lane.installation, OF_ALL)
-            due = _due(beginning, lane, now) if paused <= now else []
-            # One that was begun and never ended comes alone.
-            first = due[:1] if due and due[0].begun else takewhile(lambda each: not each.begun, due)
-            taken = [replace(each, state="working", begun=each.begun + 1, turn=name) for each in first]
-            if not taken:
-                self._wake(beginning, lane, ticket, max(now, paused))
+            if not self.queue.lock(beginning, lease):
                 return None
+            known = within(beginning, self.now)
+            row = known.lane(lane)
+            later = max(known.paused_until(lane.installation, OF_ALL), earliest(row.pushes))
+            due = _due(beginning, lane, now) if later <= now else []
+            # One that was begun and never ended comes alone.
+            first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
+            if not first:
+                self._finish(beginning, lease, max(now, later))
+                return None
+            alone = len(first) == 1
+            begun = max(1, first[0].begun) + 1 if alone else 1
+            taken = [replace(each, state="working", begun=begun, turn=lease.id) for each in first]
             beginning.change(
-                "update deliveries set state = 'working', begun = begun + 1, turn = :turn where seq in :seqs",
-                turn=name,
+                "update deliveries set state = 'working', begun = :begun, turn = :turn where seq in :seqs",
+                begun=begun,
+                turn=lease.id,
                 seqs=[each.seq for each in taken],
             )
-            known.named(lane, taken[0].name, private=taken[0].private)
-            work = PendingWork(name, ticket, lane, tuple(taken), now)
+            known.began(lane, taken[0].name, private=taken[0].private)
+            work = PendingWork(lease, lane, tuple(taken), now)
             _open_run(beginning, work, self.worker)
         return work
 
-    def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
-        """Add a new ticket for the lane after so many seconds, as this one was not used."""
-        now = self.now()
-        with self.database.transaction() as put_off:
-            name = _next_ticket(lane, ticket, now + round(1000 * seconds), now)
-            self.tickets.add(put_off, name, lane, seconds)
+    def give_back(self, lease: Lease, seconds: float) -> None:
+        """End a lease whose work could not be begun or stored; its key is due again after so many seconds."""
+        with self.database.transaction() as giving:
+            if self.queue.lock(giving, lease):
+                self.queue.finish(giving, lease, self.now() + round(1000 * seconds), lease.priority)
 
-    def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> list[str]:
-        """Store results, run, counters and the state of the repository; returns the tickets no longer needed.
+    def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
+        """Store results, run, counters and the state of the repository, and end the lease. False if it was lost: then
+        nothing is stored.
 
-        Adds one ticket if anything waits in the lane, delayed until it is due, and a catch-up at ``requeue_after``.
-        Does nothing if another run has begun since.
+        The repository is due again when the next of its deliveries is, or at ``requeue_after``.
         """
         now = self.now()
         with self.database.transaction() as ending:
+            if not self.queue.lock(ending, work.lease):
+                return False
             known = within(ending, self.now)
-            if not known.ended(work.lane, work.id):
-                return []
             _settle(ending, work, results, now)
             row = _row_after_run(known.lane(work.lane), report, now)
             known.keep(row)
             _close_run(ending, work, report, now)
             if report.requeue_after:
                 _look_again(ending, work, row, now, report.requeue_after)
-            self._wake(ending, work.lane, work.ticket, now)
+            self._finish(ending, work.lease, now)
             self.count(ending, tally_run(results, report))
-        return [each.id for each in work.deliveries if each.id != work.ticket]
+        return True
+
+    def abandon(self) -> int:
+        """Give back all leases of this worker, which was told to stop. Its unfinished runs count as never begun."""
+        sql = (
+            "update deliveries set begun = 0 where state = 'working' and turn in"
+            " (select lease from queue where owner = :owner)"
+        )
+        with self.database.transaction() as leaving:
+            leaving.change(sql, owner=self.worker)
+        return self.queue.release(self.worker)
 
     def installations(self) -> Installations:
         """Installations and repositories."""
@@ -190,13 +205,13 @@ class Inbox:
         """Dead → waiting, with the attempts reset and a ticket. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
-            " reason = '' where state = 'dead' and seq in :seqs returning lane"
+            " reason = '' where state = 'dead' and seq in :seqs returning lane, priority"
         )
         now = self.now()
         with self.database.transaction() as retrying:
-            lanes = [row["lane"] for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
-            self._call(retrying, lanes, "retry")
-            return len(lanes)
+            found = [row for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
+            self._call(retrying, [(row["lane"], Priority(row["priority"])) for row in found])
+            return len(found)
 
     def drop(self, seqs: Sequence[int], why: str) -> int:
         """Waiting or dead → dropped. Returns how many."""
@@ -229,19 +244,12 @@ class Inbox:
             row = asking.row(sql, now=self.now())
             return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
-    def repair(self, live: frozenset[str], before: Instant) -> int:
-        """Add a ticket for each lane with unfinished deliveries from before then, unless it is ``live``; how many."""
-        sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"
-        with self.database.transaction() as repairing:
-            lanes = [row["lane"] for row in repairing.rows(sql, before=before) if row["lane"] not in live]
-            self._call(repairing, lanes, "repair")
-            return len(lanes)
-
     def purge(self, before: Instant) -> int:
         """Delete deliveries that ended before then, except dead ones. Returns how many."""
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
+        while self._purge_runs(before) == PURGED_AT_ONCE:
+            pass
         with self.database.transaction() as purging:
-            purging.change("delete from turns where began < :before", before=before)
             workers = "delete from pulses where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
@@ -261,6 +269,11 @@ class Inbox:
             purged += many
             if many < PURGED_AT_ONCE:
                 return purged
+
+    def _purge_runs(self, before: Instant) -> int:
+        sql = "delete from turns where id in (select id from turns where began < :before order by began limit :many)"
+        with self.database.transaction() as purging:
+            return purging.change(sql, before=before, many=PURGED_AT_ONCE)
 
     def count_up(self, values: Tallies) -> None:
         """Add to counters, which never shrink."""
@@ -313,19 +326,34 @@ class Inbox:
             found = asking.rows("select * from pulses where name <> :schema", schema=SCHEMA)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
 
-    def _wake(self, transaction: Transaction, lane: RepositoryKey, ticket: str, at_least: Instant) -> None:
-        """Add the next ticket of the lane if anything waits in it."""
-        sql = "select min(next_at) as next_at from deliveries where lane = :lane and state in ('waiting', 'working')"
-        row = transaction.row(sql, lane=lane.key)
-        if row is None or row["next_at"] is None:
-            return
-        until, now = max(at_least, row["next_at"]), self.now()
-        name = _next_ticket(lane, ticket, until, now)
-        self.tickets.add(transaction, name, lane, max(0.0, (until - now) / 1000))
+    def lead(self, name: str, seconds: float) -> bool:
+        """Whether this process is the one of this name, which it stays for so many seconds after each call."""
+        sql = (
+            "insert into pulses (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
+            " said_at = excluded.said_at, note = excluded.note"
+            " where pulses.note = excluded.note or pulses.said_at < :before"
+        )
+        now = self.now()
+        with self.database.transaction() as leading:
+            note = written({"process": self.worker})
+            return bool(leading.change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
 
-    def _call(self, transaction: Transaction, lanes: Sequence[str], purpose: str) -> None:
-        for lane in sorted({RepositoryKey.of(key) for key in lanes}):
-            self.tickets.add(transaction, _new_ticket(lane, purpose), lane)
+    def _call(self, calling: Transaction, found: Iterable[tuple[str, Priority]]) -> None:
+        """Add work for these repositories, to be done now."""
+        urgent: dict[str, Priority] = {}
+        for key, priority in found:
+            urgent[key] = min(priority, urgent.get(key, priority))
+        now = self.now()
+        self.queue.add(calling, [(key, priority, now) for key, priority in urgent.items()])
+
+    def _finish(self, ending: Transaction, lease: Lease, at_least: Instant) -> None:
+        """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``."""
+        sql = (
+            "select case when next_at < :least then :least else next_at end as due, min(priority) as priority"
+            " from deliveries where lane = :lane and state in ('waiting', 'working') group by 1 order by 1 limit 1"
+        )
+        row = ending.row(sql, least=at_least, lane=lease.key)
+        self.queue.finish(ending, lease, row["due"] if row else 0, Priority(row["priority"] if row else 0))
 
 
 def _parts(values: Sequence[_T]) -> list[list[_T]]:
@@ -347,11 +375,11 @@ def _due(transaction: Transaction, lane: RepositoryKey, now: Instant) -> list[De
     )
     transaction.change(
         "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
-        " where lane = :lane and state = 'waiting' and begun >= :most",
+        " where lane = :lane and state = 'waiting' and begun > :most",
         why=NEVER_ENDED,
         now=now,
         lane=lane.key,
-        most=MOST_BEGUN,
+        most=MOST_ALONE,
     )
     found = transaction.rows(
         "select * from deliveries where lane = :lane and state = 'waiting' and next_at <= :now"
@@ -372,9 +400,8 @@ def _settle(transaction: Transaction, work: PendingWork, results: Sequence[Resul
 
 def _open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
     transaction.change(
-        "insert into turns (id, ticket, lane, worker, began) values (:id, :ticket, :lane, :worker, :began)",
+        "insert into turns (id, lane, worker, began) values (:id, :lane, :worker, :began)",
         id=work.id,
-        ticket=work.ticket,
         lane=work.lane.key,
         worker=worker,
         began=work.began_at,
@@ -406,7 +433,15 @@ def _look_again(transaction: Transaction, work: PendingWork, row: RepositoryRow,
     )
     if not waits:
         name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.lane.key}-{work.id}"
-        again = Arrival(name, work.lane, Event(FOLLOW_UP), name=row.name, private=row.private, received_at=now)
+        again = Arrival(
+            name,
+            work.lane,
+            Event(FOLLOW_UP),
+            name=row.name,
+            private=row.private,
+            received_at=now,
+            priority=Priority.HISTORY if at <= now else Priority.CATCH_UP,
+        )
         _insert(transaction, [of_arrival(again, at)])
 
 
@@ -419,21 +454,6 @@ def _row_after_run(row: RepositoryRow, report: RunReport, now: Instant) -> Repos
         rate_left=report.rate_left if report.rate_left >= 0 else row.rate_left,
         backoff=report.backoff,
     )
-
-
-def _new_ticket(lane: RepositoryKey, purpose: str) -> str:
-    """A fresh ticket name."""
-    return f"{lane.key}:{purpose}:{uuid.uuid4().hex}"
-
-
-def _next_ticket(lane: RepositoryKey, ticket: str, until: Instant, now: Instant) -> str:
-    """The name of the ticket after this one in a lane where something waits ``until`` then.
-
-    A ticket of the lane itself is always followed by a new one, so that the lane is never without. Tickets of
-    deliveries that find the lane waiting share one; else a busy repository would gather hundreds for one moment.
-    """
-    shared = until > now and not ticket.startswith(f"{lane.key}:")
-    return f"{lane.key}:at:{until}" if shared else _new_ticket(lane, "next")
 
 
 def _summed(counted: Iterable[str]) -> _Totals:

@@ -29,6 +29,7 @@ def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
         "next_at": next_at,
         "request": arrival.request,
         "extra": written([(name, clean(value)) for name, value in arrival.extra]),
+        "priority": int(arrival.priority),
     }
 
 
@@ -91,7 +92,6 @@ def run_row(row: Row) -> RunRow:
     """A row of ``turns``."""
     return RunRow(
         id=row["id"],
-        ticket=row["ticket"],
         lane=RepositoryKey.of(row["lane"]),
         worker=row["worker"],
         began=row["began"],
@@ -111,8 +111,10 @@ def numbered(values: Sequence[Mapping[str, str | int]]) -> tuple[str, dict[str, 
     return groups, {f"{name}_{place}": row[name] for place, row in enumerate(values) for name in names}
 
 
-MOST_BEGUN = 20
-NEVER_ENDED = f"it was begun {MOST_BEGUN} times and never ended"
+MOST_ALONE = 5
+"""How often a delivery is begun alone without an end. Those that were begun together with others may be innocent."""
+
+NEVER_ENDED = f"it was begun alone {MOST_ALONE} times and never ended"
 
 BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds of the histogram of stages; one more bucket holds all longer ones."""

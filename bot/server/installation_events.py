@@ -10,7 +10,7 @@ from bot.github.errors import NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, Result
+from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, Result
 
 UNINSTALLED = "the App is not installed there any more"
 SUSPENDED = "the App is suspended there"
@@ -155,7 +155,13 @@ class InstallationEvents:
         """
         app, _, name = cause.partition(":")
         arrivals = [
-            Arrival(f"{app}:catch-up-{lane.key}-{name}", lane, Event("catch-up"), received_at=self.now)
+            Arrival(
+                f"{app}:catch-up-{lane.key}-{name}",
+                lane,
+                Event("catch-up"),
+                received_at=self.now,
+                priority=Priority.CATCH_UP,
+            )
             for lane in sorted(set(lanes))
         ]
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))

@@ -100,30 +100,13 @@ class Installations:
             found = [repository_row(row) for row in asking.rows(sql, since=active_since)]
         return sorted((row for row in found if row.lane.repository), key=lambda row: row.lane)
 
-    def turned(self, lane: RepositoryKey, run: str) -> None:
-        """Record the start of a run: earlier runs of the repository can no longer end."""
-        with self._opened() as beginning:
-            beginning.change(
-                "insert into repositories (lane, turn) values (:lane, :turn)"
-                " on conflict (lane) do update set turn = excluded.turn",
-                lane=lane.key,
-                turn=run,
-            )
-
-    def ended(self, lane: RepositoryKey, run: str) -> bool:
-        """End a run. Returns whether it was the last one that started, and had not ended."""
-        with self._opened() as ending:
-            return bool(
-                ending.change(
-                    "update repositories set turn = '' where lane = :lane and turn = :turn", lane=lane.key, turn=run
-                )
-            )
-
-    def named(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
-        """Store the name in a payload if no name is known."""
+    def began(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
+        """Store that a repository has work, with the name in a payload if no name is known."""
         with self._opened() as keeping:
             keeping.change(
-                "update repositories set name = :name, private = :private where lane = :lane and name = ''",
+                "insert into repositories (lane, name, private) values (:lane, :name, :private) on conflict (lane) do"
+                " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
+                " private = case when repositories.name = '' then excluded.private else repositories.private end",
                 lane=lane.key,
                 name=name,
                 private=int(private),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal, get_args
 
 from bot.errors import WorldError
@@ -16,6 +17,19 @@ Instant = int
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 State = Literal["waiting", "working", "done", "dead", "dropped"]
+
+
+class Priority(IntEnum):
+    """How urgent work is; the lower, the sooner."""
+
+    URGENT = 0
+    """A new issue, or a command."""
+    CHANGE = 1
+    CATCH_UP = 2
+    """What was missed, and the server's own tasks."""
+    HISTORY = 3
+    """A reading of the whole history goes on."""
+
 
 _LANE = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
 
@@ -62,6 +76,7 @@ class Arrival:
     received_at: Instant = 0
     request: str = ""
     extra: tuple[tuple[str, str], ...] = ()
+    priority: Priority = Priority.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +101,8 @@ class Dropped:
 class Delivery:
     """A row of the inbox. ``seq`` is the order of arrival.
 
-    ``attempts`` counts the failed tries. ``begun`` is how often it was begun since it last ended: 1 or more while it
-    waits means that a worker died with it. ``turn`` is its present or last run. ``matches`` are the issues that were
+    ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended; while it waits, 1 means that a worker
+    died with it and others, 2 or more that it died with it alone, each further time one more. ``turn`` is its present or last run. ``matches`` are the issues that were
     shown, each with its similarity in 0..1; ``nearest`` the most similar ones, shown or not, each also with the kinds
     of its reasons, without their words.
     """
@@ -115,17 +130,31 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingWork:
-    """The deliveries of one run, oldest first.
+class Lease:
+    """The right to work on ``key``, until it is finished, or runs out because nobody renewed it.
 
-    ``id`` is new for each run: an earlier run that lost the lane cannot end this one.
+    ``id`` is new for each claim: whoever lost the key can finish nothing.
     """
 
+    key: str
     id: str
-    ticket: str
+    priority: Priority
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWork:
+    """The deliveries of one run, oldest first."""
+
+    lease: Lease
     lane: RepositoryKey
     deliveries: tuple[Delivery, ...]
     began_at: Instant
+
+    @property
+    def id(self) -> str:
+        """The run: one for each lease."""
+        return self.lease.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +211,6 @@ class RunRow:
     """A run as the inbox stores it. ``ended`` is 0 while it runs and if its worker died. Stages are in seconds."""
 
     id: str
-    ticket: str
     lane: RepositoryKey
     worker: str
     began: Instant

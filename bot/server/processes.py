@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
@@ -32,15 +31,13 @@ from bot.server.database import Database, DatabaseClock
 from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.leases import Lead, WorkerLeases, locks
 from bot.server.log import guarded, write_logs
 from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
-from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
 from bot.server.webhook import WebhookRules
-from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
+from bot.server.worker import Ended, Run, RunDependencies, Task, Worker
 from bot.server.writer import GroupCommitWriter
 
 LOOK = 0.1
@@ -53,15 +50,16 @@ HEALTHY = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
 Child = subprocess.Popen[bytes]
-Start = Callable[[], Child]
+Start = Callable[[str], Child]
+"""Starts a worker of this name."""
 
 log = logging.getLogger(__name__)
 
 
-def spawn(options: ServerOptions, module: str = "bot") -> Child:
+def spawn(options: ServerOptions, name: str, module: str = "bot") -> Child:
     """Start a worker with the same options, sent through its stdin: process lists show arguments to everybody."""
     isolated = ["-I"] if sys.flags.isolated else []
-    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid())]
+    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid()), "--name", name]
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
@@ -74,16 +72,18 @@ class _WorkerSlot:
     """The place of one process."""
 
     child: Child | None = None
+    name: str = ""
     began: float = 0.0
     pause: float = 0.0
     next_at: float = 0.0
 
 
 class Children:
-    """Keeps ``count`` processes running; ``start`` starts one."""
+    """Keeps ``count`` processes running; ``start`` starts one, and ``ended`` is called with the name of one that died."""
 
-    def __init__(self, start: Start, count: int) -> None:
+    def __init__(self, start: Start, count: int, ended: Callable[[str], object] = str) -> None:
         self._start = start
+        self._ended = ended
         self._places = [_WorkerSlot() for _ in range(count)]
         self._stops = threading.Event()
         self._asked_at = 0.0
@@ -140,17 +140,17 @@ class Children:
             place.next_at, place.child = now + place.pause, None
             told = {"code": code, "lived": round(lived), "again_in": place.pause}
             log.warning("a worker ended; another one will be started", extra=told)
+            if line := guarded(lambda: self._ended(place.name)):
+                log.warning("its leases could not be cleared, and run out: %s", line)
         if place.child is None and now >= place.next_at:
             try:
-                place.child, place.began = self._start(), now
+                place.name = own_name()
+                place.child, place.began = self._start(place.name), now
             except OSError as error:
                 place.pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
                 place.next_at = now + place.pause
                 log.warning("a worker cannot be started: %s", error.strerror)
 
-
-HOLD = 8
-"""Queue items that a worker holds for each it works on; the others wait for a push or a slot."""
 
 GENTLE = 10
 """Niceness of workers, so that the web process comes first."""
@@ -158,8 +158,8 @@ GENTLE = 10
 WRITTEN = 3.0
 """Seconds to store waiting deliveries after the last request was answered."""
 
-TELLS = "metrics"
-"""The lock of the web process that exports the metrics of all processes."""
+TELLS, TOLD = "exporter", 15.0
+"""The one web process per database that exports the metrics of all, and for how many seconds it stays that."""
 
 LAST = 9.2
 """Seconds after the signal until running workers are killed."""
@@ -172,10 +172,10 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
     ``hurry``: a caller waits for answers. Raises UserError, WorldError.
     """
     with closing(_database(options, hurry=hurry)) as database:
-        prepare(database, _places(options))
+        database.make_tables()
         clock = DatabaseClock(database)
         with clock.kept():
-            yield Inbox(database, Tickets(database), name, clock)
+            yield Inbox(database, name, clock)
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
@@ -183,7 +183,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
 
     def prepared() -> None:
         with closing(_database(options)) as database:
-            prepare(database, _places(options))
+            database.make_tables()
 
     def about() -> AppInfo:
         with _app(options) as app:
@@ -193,7 +193,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
 
 
-def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spawn) -> int:
+def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:
     """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
     ``start`` starts a worker process. Raises UserError, WorldError.
@@ -202,12 +202,20 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spaw
     _look_around(options, listens=True)
     options = _with_password(options)
     stop = _stopped_by_signals()
-    with opened(options, "web", hurry=True) as inbox:
-        writer = GroupCommitWriter(inbox, lambda: health.close_checks(inbox, options))
+    with opened(options, own_name(), hurry=True) as inbox:
+
+        def leads() -> bool:
+            return inbox.lead(TELLS, TOLD)
+
+        def shut() -> str:
+            leads()
+            return health.close_checks(inbox, options)
+
+        writer = GroupCommitWriter(inbox, shut)
         rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
-        leads = Lead(locks(inbox.database, _places(options)), TELLS)
         door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
-        with _kept_running(Children(partial(start, options), options.workers), stop):
+        children = Children(partial(start, options), options.workers, inbox.queue.release)
+        with _kept_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
@@ -235,26 +243,26 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
             log.warning("a worker did not end in time and was killed; its runs will be repeated")
 
 
-def work(options: ServerOptions, run: Run, parent: int = 0) -> NoReturn:
+def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "") -> NoReturn:
     """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
-    Threads of the queue's library would delay a normal exit.
+    ``name`` is unique to this start, and known to the parent. Runs that did not end in time would delay a normal exit.
     """
     _begin(options)
     os.nice(GENTLE)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, run, parent)))
+    line = guarded(lambda: codes.append(_worked(options, run, parent, name)))
     if line:
         log.error("this worker ends: %s", line)
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, run: Run, parent: int) -> int:
+def _worked(options: ServerOptions, run: Run, parent: int, name: str) -> int:
     if not parent:
         _look_around(options, listens=False)
-    stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
-    with opened(options, name) as inbox, _app(options) as app:
+    stop = _stopped_by_signals()
+    with opened(options, name or own_name()) as inbox, _app(options) as app:
         login = _login(options, inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
@@ -265,23 +273,15 @@ def _worked(options: ServerOptions, run: Run, parent: int) -> int:
             tokens=TokenCache(app),
             clones=clones,
             pace=RateLimiter(options.pushes_per_minute, clock),
-            slots=slots,
             own_login=login,
             stop=stop,
             now=clock,
         )
         resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
-        held = locks(inbox.database, _places(options))
-        setup = WorkerSetup(
-            WorkerLeases(name, inbox.database, held, clock),
-            Dispatch(inbox.database, name, held, HOLD * options.jobs),
-            inbox,
-            lambda ticket, lane: run(ticket, lane, dependencies),
-            slots,
-        )
-        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes)
+        tasks = {"resync": Task(lambda: resync.once(clock()), options.sweep_minutes)}
+        worker = Worker(inbox, lambda lease: run(lease, dependencies), stop, options.jobs, tasks, parent)
         try:
-            Worker(setup, leader_tasks, stop, parent).live()
+            worker.live()
         except Ended as error:
             return error.code
     return 0
@@ -347,14 +347,11 @@ def _database(options: ServerOptions, *, hurry: bool = False) -> Database:
     return Database.within(options.data, hurry=hurry)
 
 
-def _places(options: ServerOptions) -> Path:
-    return options.data / "workers"
-
-
 def _app(options: ServerOptions) -> App:
     return App(options.app_id, options.private_key, options.api_url)
 
 
-def _own_name() -> str:
+def own_name() -> str:
+    """A name for this start of a process."""
     host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-")[:60] or "host"
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -27,10 +27,14 @@ class RateLimiter:
         self.clock = clock
         self.wait = wait
 
-    def ready(self, pushes: Sequence[Instant], stop: threading.Event) -> bool:
-        """Wait until the last push is long enough ago to start a run; False if stopped meanwhile."""
-        last = max(pushes, default=0)
-        return not stop.is_set() and self._until(last + MINUTE // self.per_minute, stop)
+    def earliest(self, pushes: Sequence[Instant]) -> Instant:
+        """When the next run of a repository may begin, so that its two pushes need not wait; 0 for at once."""
+        if not pushes:
+            return 0
+        last = sorted(pushes)
+        full = last[-self.per_minute + 1 :] if self.per_minute > 1 else last[-1:]
+        then = max(last[-1] + MINUTE // self.per_minute, full[0] + MINUTE if len(full) == self.per_minute - 1 else 0)
+        return then if then - self.clock() <= MINUTE else 0  # a push in the future: the clock was set back
 
     def room(self, pushes: Sequence[Instant], stop: threading.Event) -> None:
         """Wait until one more push is allowed. Raises Stopping."""

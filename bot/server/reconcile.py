@@ -1,13 +1,12 @@
-"""Handles the waiting deliveries of one repository (its lane) when a ticket wakes the worker. Read this first.
+"""Handles the waiting deliveries of one repository (its lane), whose key the worker has leased. Read this first.
 
-ticket → a push ago long enough → what waits → `RepositoryRun`: token, settings, clone, each event → results
+lease → what is due → `RepositoryRun`: token, settings, clone, each event → results, and the end of the lease
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -51,8 +50,8 @@ from bot.server.model import (
     Delivery,
     Grant,
     Instant,
+    Lease,
     PendingWork,
-    RepositoryKey,
     RepositoryRow,
     Result,
     RunReport,
@@ -66,9 +65,6 @@ from bot.settings.yaml_file import CONFIG_PATH
 
 TROUBLE = 15.0
 """Seconds until the next look at a lane whose run could not be begun or stored."""
-
-PATIENCE = 1.0
-"""Seconds between tries to put a ticket off while the database is not available."""
 
 PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
 """Seconds between tries to store the results of a run, so that it is not done again. A database is back by then."""
@@ -92,33 +88,26 @@ COMMENT = "issue_comment"
 log = logging.getLogger(__name__)
 
 
-def reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
-    """Do the run of a ticket, alone in its lane. Never raises: nobody looks at a ticket that failed."""
-    line = guarded(lambda: _reconcile(ticket, lane, run))
+def reconcile(lease: Lease, run: RunDependencies) -> None:
+    """Do the run of a leased repository. Never raises: nobody looks at a run that failed."""
+    line = guarded(lambda: _reconcile(lease, run))
     if line:
-        log.error("a run could not be started, or its results could not be stored: %s", line, extra={"lane": lane.key})
-        while guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
-            time.sleep(PATIENCE)  # a ticket is taken over if its process dies, but is lost if it is given up
+        told = {"lane": lease.key}
+        log.error("a run could not be started, or its results could not be stored: %s", line, extra=told)
+        if line := guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+            log.error("its lease could not be given back, and runs out: %s", line, extra=told)
 
 
-def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
-    pushes = run.inbox.installations().lane(lane).pushes
-    if not run.pace.ready(pushes, run.stop):
-        run.inbox.put_off(ticket, lane, 0.0)
+def _reconcile(lease: Lease, run: RunDependencies) -> None:
+    work = run.inbox.begin(lease, run.pace.earliest)
+    if work is None:  # nothing is due
         return
-    with run.slots.taken(lane.key):
-        if run.stop.is_set():
-            run.inbox.put_off(ticket, lane, 0.0)
-            return
-        work = run.inbox.begin(ticket, lane, run.now())
-        if work is None:  # another run did it
-            return
-        with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
-            results, report = run_repository(work, run)
-            absorbed = _ended(work, results, report, run)
+    with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
+        results, report = run_repository(work, run)
+        if _ended(work, results, report, run):
             _log(work, results)
-    if line := guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
-        log.warning("tickets that are no longer needed could not be cancelled: %s", line, extra={"lane": lane.key})
+        else:
+            log.warning("the results of a run were not stored, as it lost its lease", extra={"lane": lease.key})
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
@@ -134,8 +123,8 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
         return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
 
 
-def _ended(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> list[str]:
-    """Store the results, with patience, as they cannot be undone."""
+def _ended(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> bool:
+    """Store the results, with patience, as they cannot be undone. Returns False if the lease was lost."""
     for pause in PAUSES:
         try:
             return run.inbox.end(work, results, report)

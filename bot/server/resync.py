@@ -1,4 +1,4 @@
-"""Finds what was missed: lost deliveries, repositories that lag behind or are new, lanes without a ticket."""
+"""Finds what was missed: lost deliveries, repositories that lag behind or are new."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.server.health import ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
 from bot.server.installations import TokenCache
-from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, RepositoryKey, RepositoryRow
+from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Priority, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
@@ -277,13 +277,10 @@ class DriftCheck:
         return sum(self._inbox.put([arrival]))
 
     def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
-        return Arrival(f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now)
+        return Arrival(
+            f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now, priority=Priority.CATCH_UP
+        )
 
-
-LONE = MINUTE
-"""A younger delivery may not have its ticket yet."""
-
-TICKETS_KEPT = 7 * DAY
 
 log = logging.getLogger(__name__)
 
@@ -295,13 +292,12 @@ class ResyncResult:
     redelivered: int = 0
     caught_up: int = 0
     reminded: int = 0
-    repaired: int = 0
     purged: int = 0
     notes: tuple[str, ...] = ()
 
 
 class Resync:
-    """The leader's regular task. Its state is in heartbeats of the inbox, so that any worker can go on."""
+    """A regular task of one worker. Its state is in heartbeats of the inbox, so that any worker can go on."""
 
     def __init__(
         self,
@@ -331,19 +327,18 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        repaired, purged = part(lambda at: self._inbox.repair(self._inbox.tickets.live(), at - LONE)), part(self._purge)
+        purged = part(self._purge)
         part(lambda _: ask_who_we_are(self._api, self._inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
         caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
-        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), repaired, purged, tuple(notes))
+        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), purged, tuple(notes))
         for note in notes:
             log.warning("resync: %s", note)
         log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
     def _purge(self, now: Instant) -> int:
-        purged = self._inbox.purge(now - self._options.keep_days * DAY)
-        return purged + self._inbox.tickets.purge(now - TICKETS_KEPT)
+        return self._inbox.purge(now - self._options.keep_days * DAY)
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
         found = self._redelivery.ask(now)

@@ -18,8 +18,10 @@ from typing import Any
 
 from bot.github.events import (
     MAX_PAYLOAD,
+    Event,
     PayloadRepository,
     account_of,
+    comment_of,
     event_of,
     installation_of,
     pushed_to,
@@ -27,7 +29,7 @@ from bot.github.events import (
     repository_of,
     sender_of,
 )
-from bot.server.model import Arrival, Dropped, Instant, Refused, RepositoryKey
+from bot.server.model import Arrival, Dropped, Instant, Priority, Refused, RepositoryKey
 from bot.server.rate_limiter import PeerShares
 
 SECONDS = 10.0
@@ -42,6 +44,7 @@ SMALL_ROOM, LARGE_ROOM = 64_000_000, 100_000_000
 PART = 100
 """Least number of bytes that a part of a body counts as."""
 
+COMMAND = "/precedent"
 CROWDED = "too many deliveries come at once"
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -218,7 +221,14 @@ def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dr
     if why := _why_not(name, payload, place, own_login):
         return Dropped(why)
     event = replace(event_of(name, payload), comment_author="", inputs=())
-    return Arrival("", RepositoryKey(installation, place.id), event, place.name, place.private)
+    key, priority = RepositoryKey(installation, place.id), _priority(event, payload)
+    return Arrival("", key, event, place.name, place.private, priority=priority)
+
+
+def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
+    """People wait for the answer to a new issue and to a command."""
+    is_new = (event.name, event.action) == ("issues", "opened")
+    return Priority.URGENT if is_new or COMMAND in comment_of(payload) else Priority.CHANGE
 
 
 def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:

@@ -1,4 +1,4 @@
-"""The life of one worker: it holds its lease, takes over from dead workers, may lead, and drains when it stops."""
+"""The life of one worker: it claims keys, works on each with a lease that it renews, and drains when it stops."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from bot.errors import WorldError
 from bot.github.client import WRITE_GAP
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.leases import WorkerLeases
 from bot.server.log import guarded
-from bot.server.model import WORKER, Instant, RepositoryKey
+from bot.server.model import WORKER, Instant, Lease
 from bot.server.options import ServerOptions
-from bot.server.queue import Dispatch
+from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
 BEAT = 0.5
-"""Seconds between two checks of our own lease and those of others."""
+"""Seconds between two looks at the parent process and at what hangs."""
+
+RENEWAL = 8.0
+"""Seconds between two renewals of the leases: three may fail."""
+
+ENDING = 1.0
+"""Seconds in which a run ends whose results are stored."""
 
 HEARTBEAT = 5.0
+POLL = 0.25
+"""Seconds between two looks for work; on PostgreSQL a notification ends the wait."""
+
+TROUBLE = 5.0
+"""Seconds until the next claim after one that failed."""
+
 DRAIN = 8.0
 """Seconds in which runs have to end after a stop was requested; the process ends within ten."""
 
@@ -33,44 +44,9 @@ HANGING = 900.0
 """Seconds after which a run counts as hanging; a first reading of a repository takes at most five minutes."""
 
 LOST = 70
-"""The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
+"""The exit code of a worker that may have lost a lease (EX_SOFTWARE of sysexits.h). Others take its keys over."""
 
 log = logging.getLogger(__name__)
-
-
-class RunSemaphore:
-    """Limits how many runs go on at once; the others wait. ``clock`` is in seconds."""
-
-    def __init__(self, jobs: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._free = threading.BoundedSemaphore(jobs)
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._began: dict[object, tuple[str, float]] = {}
-
-    @contextmanager
-    def taken(self, what: str) -> Iterator[None]:
-        """Wait for a slot and keep it; ``what`` names the run if it hangs."""
-        key = object()
-        with self._free:
-            with self._lock:
-                self._began[key] = (what, self._clock())
-            try:
-                yield
-            finally:
-                with self._lock:
-                    del self._began[key]
-
-    @property
-    def busy(self) -> int:
-        """How many slots are taken."""
-        with self._lock:
-            return len(self._began)
-
-    def longest(self) -> tuple[str, float]:
-        """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
-        with self._lock:
-            what, began = min(self._began.values(), key=lambda taken: taken[1], default=("", self._clock()))
-        return what, max(0.0, self._clock() - began)
 
 
 class Ended(BaseException):
@@ -83,7 +59,7 @@ class Ended(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """Everything that runs need. ``stop`` is set when the process ends; ``slots`` limits the runs at once.
+    """Everything that runs need. ``stop`` is set when the process ends.
 
     ``write_gap``: seconds between two writes to GitHub.
     """
@@ -93,114 +69,176 @@ class RunDependencies:
     tokens: TokenCache
     clones: CloneCache
     pace: RateLimiter
-    slots: RunSemaphore
     own_login: str
     stop: threading.Event
     now: Callable[[], Instant]
     write_gap: float = WRITE_GAP
 
 
-Run = Callable[[str, RepositoryKey, RunDependencies], None]
-"""Does the run of a ticket in a lane, and never raises."""
+Run = Callable[[Lease, RunDependencies], None]
+"""Does the run of a repository, and never raises."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSetup:
-    """Everything that a worker needs. ``run`` never raises."""
+class Task:
+    """Something that one worker does about every ``minutes``, beside the runs."""
 
-    leases: WorkerLeases
-    dispatch: Dispatch
-    inbox: Inbox
-    run: Callable[[str, RepositoryKey], None]
-    slots: RunSemaphore
-
-
-@dataclass(slots=True)
-class LeaderTasks:
-    """Tasks of the leader: runs ``task`` at once and then about every ``minutes``, in a thread."""
-
-    task: Callable[[], object]
+    call: Callable[[], object]
     minutes: float
-    next_at: float = 0.0
-    thread: threading.Thread | None = None
-
-    def go(self, now: float) -> None:
-        """Begin a round when it is due, unless the last one is still running."""
-        if now < self.next_at or (self.thread is not None and self.thread.is_alive()):
-            return
-        self.next_at = now + self.minutes * 60 * random.uniform(0.9, 1.1)
-        self.thread = threading.Thread(target=self._round, name="leader", daemon=True)
-        self.thread.start()
-
-    def _round(self) -> None:
-        if line := guarded(self.task):
-            log.warning("the resync failed: %s", line)
 
 
 @dataclass(slots=True)
 class Worker:
-    """One worker process. ``parent``: id of the process that started it and has to stay alive; 0 for none."""
+    """One worker process, which has at most ``jobs`` runs at once.
 
-    setup: WorkerSetup
-    leader_tasks: LeaderTasks
+    ``run`` does the run of a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
+    it and has to stay alive; 0 for none.
+    """
+
+    inbox: Inbox
+    run: Callable[[Lease], None]
     stop: threading.Event
+    jobs: int = 1
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     parent: int = 0
     drain: float = DRAIN
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    _held: dict[Lease, float] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _claiming: threading.Lock = field(default_factory=threading.Lock)
     _heartbeat_at: float = 0.0
+    _renewed_at: float = 0.0
+    _sure_at: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.inbox.worker
+
+    @property
+    def busy(self) -> int:
+        """How many runs and tasks go on."""
+        with self._guard:
+            return len(self._held)
 
     def live(self) -> bool:
         """Work until ``stop``. Returns whether all runs ended in time. Raises `Ended` when the worker may not go on."""
-        self.setup.leases.hold()
-        self.setup.dispatch.start(self.setup.run)
-        log.info("working", extra={"worker": self.setup.leases.name})
-        while not self.stop.wait(BEAT):
-            self._look()
-        ended = self.setup.dispatch.stop(self.drain)
-        if ended:  # there is nothing to take over
-            guarded(lambda: self.setup.leases.mark_dead(self.setup.leases.name))
-        log.info("drained" if ended else "some runs did not end in time: they will be run again", extra=self._name())
+        wakeups = Wakeups(self.inbox.database, POLL)
+        threads = [threading.Thread(target=self._work, args=(wakeups,), name=f"run-{n}", daemon=True)
+                   for n in range(self.jobs)]  # fmt: skip
+        self._sure_at = time.monotonic()
+        with wakeups.listening():
+            for thread in threads:
+                thread.start()
+            log.info("working", extra=self._told())
+            while not self.stop.wait(BEAT):
+                self._look()
+        until = time.monotonic() + self.drain
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        ended = not any(thread.is_alive() for thread in threads)
+        if line := guarded(self.inbox.abandon):
+            log.warning("leases could not be given back, and run out: %s", line, extra=self._told())
+        log.info("drained" if ended else "some runs did not end in time: they will be run again", extra=self._told())
         return ended
 
+    def _work(self, wakeups: Wakeups) -> None:
+        """Do one run after the other. One thread at a time looks for work."""
+        while not self.stop.is_set():
+            with self._claiming:
+                lease = self._next(wakeups)
+            if lease is None:
+                return
+            task = self.tasks.get(lease.key)
+            if task is None:
+                self._hold(lease, self.run)
+                continue
+            # Runs do not wait for a task.
+            threading.Thread(target=self._hold, args=(lease, self._task), name=lease.key, daemon=True).start()
+
+    def _next(self, wakeups: Wakeups) -> Lease | None:
+        """Wait for work; None when the worker stops."""
+        told = ""
+        while not self.stop.is_set():
+            try:
+                if lease := self.inbox.queue.claim(self.name):
+                    return lease
+                told = ""
+                wakeups.wait()
+            except WorldError as error:
+                if str(error) != told:
+                    log.warning("no work can be claimed: %s", error, extra=self._told())
+                told = str(error)
+                self.stop.wait(TROUBLE)
+        return None
+
+    def _hold(self, lease: Lease, work: Callable[[Lease], None]) -> None:
+        with self._guard:
+            self._held[lease] = time.monotonic()
+        try:
+            work(lease)
+        finally:
+            with self._guard:
+                del self._held[lease]
+
+    def _task(self, lease: Lease) -> None:
+        task = self.tasks[lease.key]
+        if line := guarded(task.call):
+            log.warning("%s failed: %s", lease.key, line, extra=self._told())
+        again = 60 * task.minutes * random.uniform(0.9, 1.1)
+        if line := guarded(lambda: self.inbox.give_back(lease, again)):
+            log.warning("%s will be repeated soon: %s", lease.key, line, extra=self._told())
+
     def _look(self) -> None:
-        """One round: our own lease first, as a worker that may have lost it must not touch anything."""
-        if not self.setup.leases.check():
-            log.error("this worker has lost its lease: it ends", extra=self._name())
-            raise Ended(LOST)
-        what, seconds = self.setup.slots.longest()
+        """One round: the leases first, as a worker that may have lost one must not touch anything."""
+        now = time.monotonic()
+        if now >= self._renewed_at:
+            self._renewed_at = now + RENEWAL
+            self._renew(now)
+        what, seconds = self._longest(now)
         if seconds > HANGING:
-            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._name() | {"lane": what})
+            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._told() | {"lane": what})
             raise Ended(LOST)
         if self.parent and os.getppid() != self.parent:
-            log.warning("the parent process is gone: this worker drains", extra=self._name())
+            log.warning("the parent process is gone: this worker drains", extra=self._told())
             self.stop.set()
             return
-        for task in (self._take_over, self._lead, self._send_heartbeat):
-            if line := guarded(task):
-                log.warning("%s", line, extra=self._name())
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + HEARTBEAT
+            if line := guarded(self._send_heartbeat):
+                log.warning("%s", line, extra=self._told())
 
-    def _take_over(self) -> None:
-        """Continue the tickets of dead workers. A lease that could not be released stays taken until the next try."""
-        for name in self.setup.leases.dead():
-            count = self.setup.dispatch.recover(name)
-            self.setup.leases.mark_dead(name)
-            level = logging.WARNING if count else logging.INFO
-            log.log(level, "took over from a worker that ended", extra=self._name() | {"ended": name, "tickets": count})
+    def _renew(self, now: float) -> None:
+        with self._guard:
+            held = {lease.id: lease for lease in self._held}
+        line = guarded(lambda: self._renewed(held, now))
+        if line:
+            log.warning("the leases could not be renewed: %s", line, extra=self._told())
+        if held and now - self._sure_at > LEASE / 1000:
+            log.error("the leases have run out: this worker ends", extra=self._told())
+            raise Ended(LOST)
 
-    def _lead(self) -> None:
-        if self.setup.leases.is_leader():
-            self.leader_tasks.go(time.monotonic())
+    def _renewed(self, held: Mapping[str, Lease], now: float) -> None:
+        lost = self.inbox.queue.renew(self.name, list(held))
+        self._sure_at = now
+        if lost:
+            time.sleep(ENDING)
+        with self._guard:
+            keys = sorted(held[each].key for each in lost if held[each] in self._held)
+        if keys:
+            log.error("others have taken over %s: this worker ends", ", ".join(keys), extra=self._told())
+            raise Ended(LOST)
+
+    def _longest(self, now: float) -> tuple[str, float]:
+        """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
+        with self._guard:
+            runs = [(began, lease.key) for lease, began in self._held.items() if lease.key not in self.tasks]
+        began, key = min(runs, default=(now, ""))
+        return key, now - began
 
     def _send_heartbeat(self) -> None:
-        """Write a heartbeat. If that works again, so do the writes that failed before."""
-        now = time.monotonic()
-        if now < self._heartbeat_at:
-            return
-        self._heartbeat_at = now + HEARTBEAT
-        note = {"pid": os.getpid(), "began": self.began, "busy": self.setup.slots.busy}
-        self.setup.inbox.heartbeat(f"{WORKER}{self.setup.leases.name}", note)
-        if count := self.setup.dispatch.wake():
-            log.warning("running tickets again whose end was not stored", extra=self._name() | {"tickets": count})
+        self.inbox.queue.ensure(self.tasks)
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy}
+        self.inbox.heartbeat(f"{WORKER}{self.name}", note)
 
-    def _name(self) -> dict[str, object]:
-        return {"worker": self.setup.leases.name}
+    def _told(self) -> dict[str, object]:
+        return {"worker": self.name}

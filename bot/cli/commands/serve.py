@@ -13,7 +13,7 @@ from bot.errors import UserError
 from bot.server.options import FLAGS, forget_secrets, read_options
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
-LIBRARIES = frozenset({"dbos", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
+LIBRARIES = frozenset({"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
 
 
 def run_serve(given: argparse.Namespace) -> CommandResult:
