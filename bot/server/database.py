@@ -88,16 +88,16 @@ _OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovac
 
 MOVES = {
     2: (
-        "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
-        " where paused_until > 0 on conflict (installation, resource) do nothing",
+        """insert into pauses (installation, resource, until) select id, 'core', paused_until from installations
+        where paused_until > 0 on conflict (installation, resource) do nothing""",
     ),
     3: ("alter table deliveries add column nearest text not null default '[]'",),
     4: (
         "alter table deliveries add column priority integer not null default 1",
         "alter table turns drop column ticket",
         "drop table workers",
-        "insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries"
-        " where state in ('waiting', 'working') group by lane",
+        """insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries
+        where state in ('waiting', 'working') group by lane""",
     ),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""

@@ -85,7 +85,7 @@ class Inbox:
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
-        """Store deliveries, and that their repositories have work, in one transaction. False for each with a known id."""
+        """Store deliveries, and that their repositories have work, in one transaction. False for each known id."""
         first: dict[str, Arrival] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)

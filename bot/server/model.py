@@ -102,9 +102,9 @@ class Delivery:
     """A row of the inbox. ``seq`` is the order of arrival.
 
     ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended; while it waits, 1 means that a worker
-    died with it and others, 2 or more that it died with it alone, each further time one more. ``turn`` is its present or last run. ``matches`` are the issues that were
-    shown, each with its similarity in 0..1; ``nearest`` the most similar ones, shown or not, each also with the kinds
-    of its reasons, without their words.
+    died with it and others, 2 or more that it died with it alone, each further time one more. ``turn`` is its present
+    or last run. ``matches`` are the issues that were shown, each with its similarity in 0..1; ``nearest`` the most
+    similar ones, shown or not, each also with the kinds of its reasons, without their words.
     """
 
     seq: int

@@ -79,7 +79,7 @@ class _WorkerSlot:
 
 
 class Children:
-    """Keeps ``count`` processes running; ``start`` starts one, and ``ended`` is called with the name of one that died."""
+    """Keeps ``count`` processes running; ``start`` starts one, and ``ended`` gets the name of one that ended."""
 
     def __init__(self, start: Start, count: int, ended: Callable[[str], object] = str) -> None:
         self._start = start

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bot.server.database import Database
-from bot.server.queue import prepare
 from tests.fakes.github import FakeGitHub
 from tests.server import postgres
 from tests.server.places import OTHER, Places, places
@@ -35,11 +34,11 @@ def postgres_url(postgres_server: postgres.Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def made_postgres(postgres_server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def made_postgres(postgres_server: postgres.Server) -> Iterator[str]:
     """The name of a database with all tables, of which others are copies."""
     with postgres_server.database() as url:
         database = Database(url)
-        prepare(database, tmp_path_factory.mktemp("prepared"))
+        database.make_tables()
         database.close()
         yield url.rpartition("/")[2]
 

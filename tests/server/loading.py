@@ -23,14 +23,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from bot.server.database import machine_clock
 from bot.server.inbox import Inbox
-from bot.server.leases import locks
 from bot.server.log import guarded
-from bot.server.model import RepositoryKey, Result, RunReport
+from bot.server.model import Lease, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
-from bot.server.queue import Dispatch
+from bot.server.worker import Worker
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
 
@@ -190,18 +188,18 @@ class Booker:
         self._journal = (folder / f"journal-{os.getpid()}").open("a", encoding="ascii")
         self._lock = threading.Lock()
 
-    def book(self, ticket: str, lane: RepositoryKey) -> None:
-        work = self._inbox.begin(ticket, lane, machine_clock())
+    def book(self, lease: Lease) -> None:
+        work = self._inbox.begin(lease)
         if work is None:
             return
         began = time.monotonic_ns()
         time.sleep(random.uniform(*PACE))
         results = [Result(one.seq, "done", "", said="silent") for one in work.deliveries]
-        line = json.dumps([lane.key, [one.seq for one in work.deliveries], began, time.monotonic_ns()])
+        line = json.dumps([lease.key, [one.seq for one in work.deliveries], began, time.monotonic_ns()])
         with self._lock:
             self._journal.write(f"{line}\n")
             self._journal.flush()
-        self._inbox.tickets.cancel(self._inbox.end(work, results, RunReport()))
+        self._inbox.end(work, results, RunReport())
 
 
 def main(folder: Path) -> None:
@@ -211,11 +209,10 @@ def main(folder: Path) -> None:
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with opened(ServerOptions(data=folder), name) as inbox:
         booker = Booker(inbox, folder)
-        dispatch = Dispatch(inbox.database, name, locks(inbox.database, folder / "workers"), JOBS)
-        dispatch.start(lambda ticket, lane: print(guarded(lambda: booker.book(ticket, lane)), end="", file=sys.stderr))
         print("ready", flush=True)
-        stop.wait()
-        dispatch.stop(5)
+        Worker(
+            inbox, lambda lease: print(guarded(lambda: booker.book(lease)), end="", file=sys.stderr), stop, JOBS
+        ).live()
         os._exit(0)
 
 

@@ -1,6 +1,6 @@
 """A worker of nothing but the queue, to be killed: python -m tests.server.lone_worker URL FOLDER NAME MODE.
 
-It holds its place, takes over from the dead, and notes in FOLDER/log what it does, a JSON list a line. With the MODE
+It leases what there is to do, and notes in FOLDER/log what it does, a JSON list a line. With the MODE
 "work" it does each delivery in a tenth of a second; with "hang" it begins, and never ends.
 """
 
@@ -14,13 +14,11 @@ import threading
 import time
 from pathlib import Path
 
-from bot.errors import WorldError
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
-from bot.server.leases import WorkerLeases, locks
-from bot.server.model import PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import Dispatch, Tickets
+from bot.server.model import Lease, PendingWork, Result, RunReport
+from bot.server.worker import Ended, Worker
 
 SECONDS = 0.1
 FAILS = 23
@@ -51,37 +49,27 @@ def results(work: PendingWork) -> list[Result]:
 
 def work(url: str, folder: Path, name: str, mode: str) -> int:
     database, diary = Database(url), Diary(folder / "log")
-    tickets = Tickets(database)
-    ledger = Inbox(database, tickets, name, clock)
-    held = locks(database, folder / "workers")
-    dispatch = Dispatch(database, name, held, 16)
-    places = WorkerLeases(name, database, held, clock)
+    inbox = Inbox(database, name, clock)
 
-    def run(ticket: str, lane: RepositoryKey) -> None:
-        begun = ledger.begin(ticket, lane, clock())
+    def run(lease: Lease) -> None:
+        begun = inbox.begin(lease)
         if begun is None:
             return
         seqs = [each.seq for each in begun.deliveries]
-        diary.note("begin", lane.key, seqs, [each.attempts for each in begun.deliveries])
+        diary.note("begin", lease.key, seqs, [each.attempts for each in begun.deliveries])
         time.sleep(SECONDS)
         if mode == "hang":
             threading.Event().wait(600)
-        diary.note("end", lane.key, seqs, [each.attempts for each in begun.deliveries])
-        tickets.cancel(ledger.end(begun, results(begun), RunReport()))
+        diary.note("end", lease.key, seqs, [each.attempts for each in begun.deliveries])
+        inbox.end(begun, results(begun), RunReport())
 
-    places.hold()
-    dispatch.start(run)
     diary.note("up", name)
-    while places.check():
-        try:
-            for dead in places.dead():
-                diary.note("took over", dead, dispatch.recover(dead))
-                places.mark_dead(dead)
-        except WorldError as error:
-            diary.note("failed", str(error))
-        time.sleep(0.5)
-    diary.note("lost its place", name)
-    os._exit(70)
+    try:
+        Worker(inbox, run, threading.Event(), jobs=8).live()
+    except Ended as error:
+        diary.note("lost its place", name)
+        os._exit(error.code)
+    return 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
 from tests.github.keys import key_pair
-from tests.server.queues import FileInbox
+from tests.server.queues import FileInbox, leased
 
 APP = 77
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -65,7 +65,7 @@ class Places:
 
     def begin(self, lane: RepositoryKey) -> PendingWork:
         """What waits in a lane."""
-        work = self.inbox.begin("ticket", lane, self.clock.now)
+        work = self.inbox.begin(leased(self.inbox, lane))
         assert work is not None, f"nothing waits in {lane}"
         return work
 

@@ -6,22 +6,23 @@ import atexit
 import contextlib
 import functools
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.database import Database, Transaction, machine_clock
 from bot.server.inbox import Inbox
-from bot.server.leases import Locks, locks
-from bot.server.model import Arrival, Instant, PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import Dispatch, Tickets, prepare
+from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
+from bot.server.queue import WorkQueue
+from bot.server.worker import Worker
 
 LANE = RepositoryKey(7, 70)
 APP = 9
@@ -44,32 +45,20 @@ def arrival(
     return Arrival(f"{APP}:{name}", lane, event, name="octo-org/hello-world", received_at=received_at, request="r1")
 
 
-class Losing:
-    """Tickets that are lost on their way: what a database does that fails in the middle."""
+class Losing(WorkQueue):
+    """A queue whose rows are lost on their way: what a database does that fails in the middle."""
 
-    def __init__(self, tickets: Tickets, after: int) -> None:
-        self.tickets = tickets
-        self.left = after
-
-    def add(self, transaction: Transaction, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise ConnectionError("lost")
-        self.tickets.add(transaction, ticket, lane, delay)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.tickets, name)
+    def add(self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]]) -> None:
+        raise ConnectionError("lost")
 
 
 class FileInbox(Inbox):
     """An inbox in an SQLite file of its own, which goes with it."""
 
-    def __init__(
-        self, worker: str = "here", now: Callable[[], Instant] = machine_clock, tickets: type[Tickets] = Tickets
-    ) -> None:
+    def __init__(self, worker: str = "here", now: Callable[[], Instant] = machine_clock) -> None:
         folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
         database = Database(copied(made_file(), folder))
-        super().__init__(database, tickets(database), worker, now)
+        super().__init__(database, worker, now)
         self.closing = weakref.finalize(self, _remove, database, folder)
 
 
@@ -80,44 +69,51 @@ def _remove(database: Database, folder: Path) -> None:
 
 @dataclass
 class Queue:
-    """An inbox and its tickets in one database."""
+    """An inbox in a database."""
 
-    tickets: Tickets
     inbox: Inbox
     clock: Clock
-    dispatch: Callable[[str, int], Dispatch]
-    with_tickets: Callable[[Tickets], Inbox]
     url: str
     folder: Path
-    held: Locks
 
     @contextlib.contextmanager
-    def working(
-        self, run: Callable[[str, RepositoryKey], None], worker: str = "one", at_once: int = 8
-    ) -> Iterator[Dispatch]:
-        """Tickets are given to ``run`` within the block."""
-        dispatch = self.dispatch(worker, at_once)
-        dispatch.start(run)
+    def working(self, run: Callable[[Lease], None], worker: str = "one", jobs: int = 8) -> Iterator[Worker]:
+        """A worker that hands what it leases to ``run`` within the block."""
+        database, ended = Database(self.url), list[object]()
+        made = Worker(Inbox(database, worker, self.clock), run, threading.Event(), jobs)
+        thread = threading.Thread(target=lambda: ended.append(made.live()), daemon=True)
+        thread.start()
         try:
-            yield dispatch
+            yield made
         finally:
-            dispatch.stop(5)
-            dispatch.close()
+            made.stop.set()
+            thread.join(20)
+            database.close()
+        assert ended, "the worker did not end"
 
-    def add(self, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
-        """A ticket on its own."""
-        with self.inbox.database.transaction() as adding:
-            self.tickets.add(adding, ticket, lane, delay)
+    def keys(self) -> set[str]:
+        """The keys that have work."""
+        return keys(self.inbox)
 
-    @contextlib.contextmanager
-    def dead_worker(self) -> Iterator[str]:
-        """The name of a worker that began the ticket of `LANE`, and the delivery, and died."""
-        assert LANE.key in self.tickets.live(), "it needs something to begin"
-        with lone_worker(self.url, self.folder, "dead", "hang") as process:
-            until(lambda: any(row.state == "working" for row in self.inbox.deliveries()), 60)
-            process.kill()
-            process.wait()
-        yield "dead"
+
+def keys(inbox: Inbox) -> set[str]:
+    """The keys that have work."""
+    with inbox.database.transaction() as asking:
+        return {row["key"] for row in asking.rows("select key from queue")}
+
+
+def leased(inbox: Inbox, lane: RepositoryKey) -> Lease:
+    """A lease of this repository, however urgent others are. Fails when it is not due."""
+    others: list[Lease] = []
+    try:
+        while lease := inbox.queue.claim(inbox.worker):
+            if lease.key == lane.key:
+                return lease
+            others.append(lease)
+    finally:
+        for lease in others:
+            inbox.give_back(lease, 0)
+    raise AssertionError(f"{lane} has nothing to do now")
 
 
 class Turns:
@@ -131,18 +127,18 @@ class Turns:
         self.result: Callable[[PendingWork], list[Result]] = all_done
         self.lock = threading.Lock()
 
-    def __call__(self, ticket: str, lane: RepositoryKey) -> None:
+    def __call__(self, lease: Lease) -> None:
         with self.lock:
-            self.calls.append(ticket)
+            self.calls.append(lease.key)
         began = time.monotonic()
-        work = self.queue.inbox.begin(ticket, lane, self.queue.clock())
+        work = self.queue.inbox.begin(lease)
         if work is None:
             return
         time.sleep(self.seconds)
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
-            self.had.append((lane, began, time.monotonic(), seqs))
-        self.queue.tickets.cancel(self.queue.inbox.end(work, self.result(work), RunReport()))
+            self.had.append((work.lane, began, time.monotonic(), seqs))
+        self.queue.inbox.end(work, self.result(work), RunReport())
 
     @property
     def seqs(self) -> list[int]:
@@ -184,22 +180,9 @@ def lone_worker(url: str, folder: Path, name: str, mode: str) -> Iterator[subpro
 
 @contextlib.contextmanager
 def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
-    """``url`` is that of a database that `prepare` has made."""
+    """``url`` is that of a database with all tables."""
     database, clock = Database(url), Clock()
-    tickets = Tickets(database)
-    ledger = Inbox(database, tickets, "one", clock)
-    held = locks(database, folder / "workers")
-    yield Queue(
-        tickets,
-        ledger,
-        clock,
-        lambda worker, at_once: Dispatch(database, worker, held, at_once),
-        lambda others: Inbox(database, others, "one", clock),
-        url,
-        folder,
-        held,
-    )
-    held.close()
+    yield Queue(Inbox(database, "one", clock), clock, url, folder)
     database.close()
 
 
@@ -214,10 +197,10 @@ def made_file() -> Path:
 def prepared_file(folder: Path) -> Path:
     """An SQLite database to be copied: to make one takes a second."""
     database = Database.within(folder)
-    prepare(database, folder)
-    with database.session() as session:
-        session.rows("pragma wal_checkpoint(truncate)")
+    database.make_tables()
     database.close()
+    with contextlib.closing(sqlite3.connect(folder / "queue.sqlite")) as made:
+        made.execute("pragma wal_checkpoint(truncate)")
     return folder / "queue.sqlite"
 
 

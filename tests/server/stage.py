@@ -22,7 +22,6 @@ from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
 from bot.server.model import Delivery
-from bot.server.queue import Tickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
@@ -143,7 +142,7 @@ class ServerStage:
         """The server's own."""
         made = Database(self.database) if self.database else Database.within(self.data)
         try:
-            yield Inbox(made, Tickets(made), "stage", clock)
+            yield Inbox(made, "stage", clock)
         finally:
             made.close()
 

@@ -6,6 +6,7 @@ An issue's number says how its turn goes: below 100 it ends at once, 1xx takes x
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from bot.cli.output import CommandResult
 from bot.errors import PrecedentError
 from bot.server import processes
-from bot.server.model import Delivery, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Lease, PendingWork, Result, RunReport
 from bot.server.options import WORKING, forget_secrets, read_options
 from bot.server.processes import spawn
 from bot.server.worker import RunDependencies
@@ -24,14 +25,13 @@ from bot.server.worker import RunDependencies
 TURNS = "turns.jsonl"
 
 
-def run(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
+def run(lease: Lease, run: RunDependencies) -> None:
     """What these runs did is in DATA/turns.jsonl: what, lane, numbers, process."""
     told = run.options.data / TURNS
-    with run.slots.taken(lane.key):
-        if work := run.inbox.begin(ticket, lane, run.now()):
-            _tell(told, "begin", work)
-            run.inbox.end(work, [_result(run, each) for each in work.deliveries], RunReport())
-            _tell(told, "end", work)
+    if work := run.inbox.begin(lease):
+        _tell(told, "begin", work)
+        run.inbox.end(work, [_result(run, each) for each in work.deliveries], RunReport())
+        _tell(told, "end", work)
 
 
 def _result(run: RunDependencies, delivery: Delivery) -> Result:
@@ -54,8 +54,12 @@ def _tell(file: Path, what: str, work: PendingWork) -> None:
 
 def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
-        parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
-        processes.work(read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), run, parent)
+        words = argparse.ArgumentParser()
+        words.add_argument("--parent", type=int, default=0)
+        words.add_argument("--name", default="")
+        given = words.parse_args(sys.argv[2:])
+        environ = json.load(sys.stdin) if given.parent else os.environ
+        processes.work(read_options(environ, None, WORKING), run, given.parent, given.name)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:

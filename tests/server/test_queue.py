@@ -1,193 +1,382 @@
-"""What is particular about tickets in the queue's library: what they hold, and that tables are made by one."""
+"""The queue of leased keys: who gets which key when, what a lease protects, and the same against a model."""
 
 from __future__ import annotations
 
-import json
-import logging
+import shutil
+import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from bot.errors import WorldError
 from bot.server.database import Database
-from bot.server.inbox import Inbox
-from bot.server.leases import locks
-from bot.server.model import RepositoryKey
-from bot.server.queue import Dispatch, JsonSerializer, Tickets, prepare
-from tests.server.queues import LANE, Clock, arrival, copied, until
+from bot.server.model import Instant, Lease, Priority
+from bot.server.queue import LEASE, OLDEST_EVERY, Wakeups, WorkQueue
+from tests.examples import examples
+from tests.server import postgres
+from tests.server.queues import Queue, copied, made_file
 
-PATIENCE = 120.0
-
-
-def test_a_ticket_holds_its_name_and_its_lane_and_nothing_that_runs_when_it_is_read(database_url: str) -> None:
-    database = Database(database_url)
-    Inbox(database, Tickets(database), "one", Clock()).put([arrival("a")])
-    schema = "dbos." if database.is_postgres else ""
-    with database.transaction() as asking:
-        (held,) = asking.rows(f"select inputs from {schema}workflow_input")
-        (status,) = asking.rows(f"select serialization, error, output from {schema}workflow_status")
-    assert json.loads(held["inputs"])["args"] == ["9:a", LANE.key]
-    assert status == {"serialization": "precedent-json", "error": None, "output": None}
-    database.close()
+URGENT, CHANGE, CATCH_UP, HISTORY = Priority
 
 
-def test_an_error_is_kept_in_words() -> None:
-    serializer = JsonSerializer()
-    kept = serializer.serialize(ValueError("x" * 1000))
-    assert json.loads(kept) == {"error": "ValueError", "text": "x" * 500}
-    assert str(serializer.deserialize(kept)) == "ValueError: " + "x" * 500
-    assert serializer.deserialize(serializer.serialize({"a": [1, None]})) == {"a": [1, None]}
+class Now:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, now: Instant = 1_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> Instant:
+        return self.now
 
 
-def test_several_processes_that_start_at_once_make_the_tables_once(tmp_path: Path) -> None:
-    def start(_: int) -> None:
-        database = Database.within(tmp_path)
-        prepare(database, tmp_path / "workers")
-        database.close()
+@dataclass
+class Bench:
+    """A queue, its clock, and short ways to use it."""
 
-    with ThreadPoolExecutor() as pool:
-        assert list(pool.map(start, range(3))) == [None] * 3
+    work: WorkQueue
+    clock: Now
+
+    def add(self, *works: tuple[str, Priority, Instant]) -> None:
+        with self.work.database.transaction() as adding:
+            self.work.add(adding, works)
+
+    def claim(self, owner: str = "a") -> str:
+        lease = self.work.claim(owner)
+        return lease.key if lease else ""
+
+    def taken(self, owner: str = "a") -> Lease:
+        lease = self.work.claim(owner)
+        assert lease
+        return lease
+
+    def finish(self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE) -> bool:
+        with self.work.database.transaction() as ending:
+            holds = self.work.lock(ending, lease)
+            self.work.finish(ending, lease, due, priority)
+            return holds
 
 
-def test_who_waits_for_the_tables_gives_up_at_some_time(database_url: str, tmp_path: Path) -> None:
-    database = Database(database_url)
-    other = locks(database, tmp_path)
-    assert other.take("migrate")
-    with pytest.raises(WorldError, match="has been making"):
-        prepare(database, tmp_path, patience=0.2)
+@pytest.fixture
+def bench(queue: Queue) -> Bench:
+    clock = Now()
+    return Bench(WorkQueue(queue.inbox.database, clock), clock)
+
+
+def test_the_most_urgent_comes_first_and_of_equal_ones_what_waited_longest(bench: Bench) -> None:
+    now = bench.clock.now
+    bench.add(("old", CATCH_UP, now - 9_000), ("b", URGENT, now - 2), ("a", URGENT, now - 1), ("c", CHANGE, now - 500))
+    assert [bench.claim() for _ in range(5)] == ["b", "a", "c", "old", ""]
+
+
+def test_every_eighth_claim_takes_what_has_waited_longest(bench: Bench) -> None:
+    now = bench.clock.now
+    bench.add(("old", HISTORY, now - 9_000), *((f"new-{n}", URGENT, now) for n in range(20)))
+    claimed = [bench.claim() for _ in range(OLDEST_EVERY)]
+    assert claimed[-1] == "old"
+    assert "old" not in claimed[:-1]
+
+
+def test_a_key_is_leased_once_and_gone_when_it_is_finished_with_nothing_due(bench: Bench) -> None:
+    bench.add(("a", CHANGE, bench.clock.now))
+    lease = bench.taken()
+    assert bench.claim("b") == ""
+    bench.add(("a", URGENT, bench.clock.now))
+    assert bench.claim("b") == "", "its worker looks for more before it finishes"
+    assert bench.finish(lease)
+    assert bench.claim() == ""
+
+
+def test_work_that_is_due_later_comes_then_and_not_before(bench: Bench) -> None:
+    bench.add(("a", CHANGE, bench.clock.now + 5_000))
+    assert bench.claim() == ""
+    bench.clock.now += 5_000
+    lease = bench.taken()
+    bench.finish(lease, bench.clock.now + 7_000, HISTORY)
+    bench.clock.now += 6_999
+    assert bench.claim() == ""
+    bench.clock.now += 1
+    assert bench.taken().priority == HISTORY
+
+
+def test_more_work_makes_a_waiting_key_more_urgent_and_due_at_once(bench: Bench) -> None:
+    now = bench.clock.now
+    bench.add(("later", CATCH_UP, now + 60_000), ("other", CHANGE, now - 10))
+    bench.add(("later", URGENT, now))
+    bench.add(("later", HISTORY, now + 90_000))
+    assert [bench.claim(), bench.claim(), bench.claim()] == ["later", "other", ""]
+
+
+def test_a_lease_that_is_not_renewed_runs_out_and_its_owner_can_finish_nothing(bench: Bench) -> None:
+    bench.add(("a", CHANGE, bench.clock.now))
+    lost = bench.taken("a")
+    bench.clock.now += LEASE - 1
+    assert bench.claim("b") == ""
+    bench.clock.now += 1
+    taken = bench.taken("b")
+    assert bench.finish(lost) is False
+    assert bench.work.renew("a", [lost.id]) == {lost.id}
+    assert bench.work.renew("b", [taken.id]) == frozenset()
+    assert bench.finish(taken) is True
+
+
+def test_a_lease_that_is_renewed_stays(bench: Bench) -> None:
+    bench.add(("a", CHANGE, bench.clock.now))
+    lease = bench.taken("a")
+    for _ in range(4):
+        bench.clock.now += LEASE - 1
+        assert bench.work.renew("a", [lease.id]) == frozenset()
+        assert bench.claim("b") == ""
+    assert bench.finish(lease) is True
+
+
+def test_what_an_owner_held_is_ready_when_it_is_known_to_have_ended(bench: Bench) -> None:
+    now = bench.clock.now
+    bench.add(("a", CHANGE, now), ("b", CHANGE, now), ("c", CHANGE, now))
+    lost = [bench.taken("dead"), bench.taken("dead")]
+    kept = bench.taken("alive")
+    assert bench.work.release("dead") == 2
+    assert bench.work.release("dead") == 0
+    assert not any(bench.finish(lease) for lease in lost)
+    assert {bench.claim("alive"), bench.claim("alive"), bench.claim("alive")} == {"a", "b", ""}
+    assert bench.finish(kept) is True
+
+
+def test_tasks_are_added_once(bench: Bench) -> None:
+    bench.work.ensure(["resync"])
+    lease = bench.taken()
+    bench.finish(lease, bench.clock.now + 900_000, CATCH_UP)
+    bench.work.ensure(["resync"])
+    assert bench.claim() == ""
+
+
+def test_many_claims_at_once_take_each_key_once(queue: Queue) -> None:
+    clock = Now()
+    work = WorkQueue(queue.inbox.database, clock)
+    with queue.inbox.database.transaction() as adding:
+        work.add(adding, [(f"{n:03}", CHANGE, clock.now) for n in range(60)])
+
+    def drained(owner: int) -> list[str]:
+        found = []
+        while lease := work.claim(f"w{owner}"):
+            found.append(lease.key)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [key for keys in pool.map(drained, range(4)) for key in keys]
+    assert sorted(found) == [f"{n:03}" for n in range(60)]
+
+
+def test_work_that_comes_while_a_key_is_finished_is_not_lost(queue: Queue) -> None:
+    """The worker looks for more and sees none; the other's work is stored before the worker's transaction ends."""
+    clock = Now()
+    work = WorkQueue(queue.inbox.database, clock)
+    with work.database.transaction() as adding:
+        work.add(adding, [("a", CHANGE, clock.now)])
+    lease = work.claim("w")
+    assert lease
+    other = Database(queue.url)
+
+    def add() -> None:
+        with other.transaction() as adding:
+            work.add(adding, [("a", URGENT, clock.now)])
+
+    adding = threading.Thread(target=add)
+    with work.database.transaction() as ending:
+        assert work.lock(ending, lease)
+        adding.start()
+        adding.join(0.3)
+        work.finish(ending, lease)
+    adding.join(10)
     other.close()
-    prepare(database, tmp_path)
+    again = work.claim("w")
+    assert again
+    assert (again.key, again.priority) == ("a", URGENT)
+
+
+@pytest.mark.postgres
+def test_a_worker_is_woken_by_another_connection(postgres_server: postgres.Server, made_postgres: str) -> None:
+    with postgres_server.database(template=made_postgres) as url:
+        here, there = Database(url), Database(url)
+        wakeups, work = Wakeups(here, every=30.0), WorkQueue(there, Now())
+        with wakeups.listening():
+            until_waits = time.monotonic() + 20
+            seconds = 30.0
+            while seconds > 5 and time.monotonic() < until_waits:  # until it listens
+                threading.Timer(0.1, lambda: _add(work)).start()
+                began = time.monotonic()
+                wakeups.wait()
+                seconds = time.monotonic() - began
+        assert seconds < 5
+        here.close()
+        there.close()
+
+
+def _add(work: WorkQueue) -> None:
+    with work.database.transaction() as adding:
+        work.add(adding, [("a", CHANGE, 1)])
+
+
+def test_on_sqlite_it_looks_again_after_a_moment(tmp_path: Path) -> None:
+    database = Database(copied(made_file(), tmp_path))
+    wakeups = Wakeups(database, every=0.05)
+    with wakeups.listening():
+        began = time.monotonic()
+        wakeups.wait()
+        assert time.monotonic() - began < 5
     database.close()
 
 
-@contextmanager
-def no_end_is_written(database: Database) -> Iterator[None]:
-    """The database takes everything but the end of a ticket, for a reason that DBOS does not try again for."""
-    body = "select raise(abort, 'disk I/O error')"
-    with database.transaction() as making:
-        if database.is_postgres:
-            body = "execute function refused()"
-            making.change(
-                "create function refused() returns trigger language plpgsql as"
-                " $$ begin raise exception 'no lock' using errcode = '55P03'; end $$"
-            )
-            making.change(
-                "create trigger refusing before update on dbos.workflow_status for each row"
-                f" when (new.status in ('SUCCESS', 'ERROR')) {body}"
-            )
+@dataclass
+class Row:
+    """A key in the model. ``lease`` is "" where nobody works on it; ``due`` is when its lease runs out otherwise."""
+
+    priority: Priority
+    since: Instant
+    due: Instant
+    lease: str = ""
+    owner: str = ""
+
+
+KEYS = st.sampled_from(["1-1", "1-2", "2-1", "2-2", "3-1"])
+OWNERS = st.sampled_from(["a", "b"])
+
+
+class Model(RuleBasedStateMachine):
+    """The queue beside a dictionary that means the same: exclusive, fenced, in order, with nothing lost or twice."""
+
+    made: Callable[[], tuple[Database, Callable[[], None]]]
+
+    @initialize()
+    def open(self) -> None:
+        self.database, self.end = type(self).made()
+        self.clock = Now()
+        self.work = WorkQueue(self.database, self.clock)
+        self.rows: dict[str, Row] = {}
+        self.leases: list[tuple[str, Lease]] = []
+        self.claims = 0
+
+    def teardown(self) -> None:
+        self.end()
+
+    def _ready(self) -> dict[str, Row]:
+        return {key: row for key, row in self.rows.items() if row.due <= self.clock.now}
+
+    @rule(key=KEYS, priority=st.sampled_from(Priority), wait=st.sampled_from([0, 0, 10, 40_000]))
+    def add(self, key: str, priority: Priority, wait: int) -> None:
+        due = self.clock.now + wait
+        with self.database.transaction() as adding:
+            self.work.add(adding, [(key, priority, due)])
+        row = self.rows.setdefault(key, Row(priority, due, due))
+        row.priority, row.since = min(row.priority, priority), min(row.since, due)
+        if not row.lease:
+            row.due = min(row.due, due)
+
+    @rule(owner=OWNERS)
+    def claim(self, owner: str) -> None:
+        lease = self.work.claim(owner)
+        ready = self._ready()
+        assert (lease is not None) == bool(ready)
+        if lease is None:
+            return
+        self.claims += 1
+        for row in ready.values():
+            row.lease = row.owner = ""
+        by_age = {key: row.since for key, row in ready.items()}
+        by_rank = {key: (row.priority, row.since) for key, row in ready.items()}
+        if self.claims % OLDEST_EVERY == 0:
+            assert by_age[lease.key] == min(by_age.values())
         else:
-            making.change(
-                "create trigger refusing before update on workflow_status for each row"
-                f" when new.status in ('SUCCESS', 'ERROR') begin {body}; end"
-            )
-    yield
-    with database.transaction() as ending:
-        ending.change(f"drop trigger refusing{' on dbos.workflow_status' if database.is_postgres else ''}")
+            assert by_rank[lease.key] == min(by_rank.values())
+        row = self.rows[lease.key]
+        row.lease, row.owner, row.due = lease.id, owner, self.clock.now + LEASE
+        self.leases.append((owner, lease))
+
+    @rule(at=st.integers(0, 20), wait=st.sampled_from([None, 0, 10, 40_000]), priority=st.sampled_from(Priority))
+    def finish(self, at: int, wait: int | None, priority: Priority) -> None:
+        if not self.leases:
+            return
+        _, lease = self.leases.pop(at % len(self.leases))
+        due = 0 if wait is None else self.clock.now + wait
+        with self.database.transaction() as ending:
+            holds = self.work.lock(ending, lease)
+            if holds:
+                self.work.finish(ending, lease, due, priority)
+        row = self.rows.get(lease.key)
+        assert holds == (row is not None and row.lease == lease.id)
+        if not holds:
+            return
+        if due:
+            self.rows[lease.key] = Row(priority, max(due, self.clock.now), due)
+        else:
+            del self.rows[lease.key]
+
+    @rule(owner=OWNERS)
+    def renew(self, owner: str) -> None:
+        ids = [lease.id for of, lease in self.leases if of == owner]
+        held = {row.lease: row for row in self.rows.values() if row.lease and row.owner == owner}
+        assert self.work.renew(owner, ids) == frozenset(ids) - held.keys()
+        for each in ids:
+            if each in held:
+                held[each].due = self.clock.now + LEASE
+
+    @rule(owner=OWNERS)
+    def die(self, owner: str) -> None:
+        held = [row for row in self.rows.values() if row.lease and row.owner == owner]
+        assert self.work.release(owner) == len(held)
+        for row in held:
+            row.lease = row.owner = ""
+            row.due = min(row.due, self.clock.now)
+
+    @rule(seconds=st.sampled_from([1, 5, 29, 31, 60]))
+    def pass_time(self, seconds: int) -> None:
+        self.clock.now += 1000 * seconds
+
+    @invariant()
+    def same_keys(self) -> None:
+        if not hasattr(self, "rows"):
+            return
+        with self.database.transaction() as asking:
+            found = asking.rows("select key, lease from queue")
+        assert {row["key"] for row in found} == self.rows.keys()
+        working = [row["lease"] for row in found if row["lease"]]
+        assert len(working) == len(set(working))
 
 
-@pytest.mark.slow
-def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(database_url: str, tmp_path: Path) -> None:
-    database, came = Database(database_url), list[str]()
-    ledger = Inbox(database, Tickets(database), "one", Clock())
-    held = locks(database, tmp_path / "workers")
-    dispatch = Dispatch(database, "one", held, 8, loose=1.0)
-    try:
-        with no_end_is_written(database):
-            ledger.put([arrival("a")])
-            dispatch.start(lambda ticket, lane: came.append(ticket))
-            until(lambda: came == ["9:a"], PATIENCE)
-            ledger.put([arrival("b")])
-            assert dispatch.wake() == 0, "its end may be on its way"
-            until(lambda: dispatch.wake() or len(came) > 1, PATIENCE)
-            until(lambda: came == ["9:a", "9:a"], PATIENCE)
-        until(lambda: dispatch.wake() >= 0 and came[-1] == "9:b", PATIENCE)
-        assert set(came[:-1]) == {"9:a"}
-        until(lambda: not ledger.tickets.live(), PATIENCE)
-    finally:
-        dispatch.stop(5)
-        dispatch.close()
-        held.close()
+def on_sqlite() -> tuple[Database, Callable[[], None]]:
+    folder = Path(tempfile.mkdtemp(prefix="precedent-queue-"))
+    database = Database(copied(made_file(), folder))
+
+    def end() -> None:
         database.close()
+        shutil.rmtree(folder)
+
+    return database, end
 
 
 @pytest.mark.slow
-def test_a_ticket_that_is_in_hand_is_left_there(database_url: str, tmp_path: Path) -> None:
-    database, came, go_on = Database(database_url), list[str](), threading.Event()
-    ledger = Inbox(database, Tickets(database), "one", Clock())
-    held = locks(database, tmp_path / "workers")
-    dispatch = Dispatch(database, "one", held, 8, loose=0.0)
-
-    def run(ticket: str, lane: RepositoryKey) -> None:
-        came.append(ticket)
-        go_on.wait(PATIENCE)
-
-    try:
-        ledger.put([arrival("a")])
-        dispatch.start(run)
-        until(lambda: came, PATIENCE)
-        assert [dispatch.wake(), dispatch.wake(), came] == [0, 0, ["9:a"]]
-    finally:
-        go_on.set()
-        dispatch.stop(5)
-        dispatch.close()
-        held.close()
-        database.close()
+def test_the_queue_on_sqlite_does_what_the_model_does() -> None:
+    Model.made = staticmethod(on_sqlite)
+    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
 
 
 @pytest.mark.slow
-def test_a_worker_has_not_ended_before_the_end_of_its_tickets_is_written_down(
-    database_url: str, tmp_path: Path
-) -> None:
-    database, elsewhere = Database(database_url), Database(database_url)
-    came, go_on = list[str](), threading.Event()
-    ledger = Inbox(database, Tickets(database), "one", Clock())
-    held = locks(database, tmp_path / "workers")
-    dispatch = Dispatch(database, "one", held, 8)
+@pytest.mark.postgres
+def test_the_queue_on_postgres_does_what_the_model_does(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    database.make_tables()
 
-    def run(ticket: str, lane: RepositoryKey) -> None:
-        came.append(ticket)
-        go_on.wait(PATIENCE)
+    def emptied() -> tuple[Database, Callable[[], None]]:
+        with database.transaction() as emptying:
+            emptying.change("delete from queue")
+        return database, lambda: None
 
-    try:
-        ledger.put([arrival("a")])
-        dispatch.start(run)
-        until(lambda: came, PATIENCE)
-        with elsewhere.transaction() as busy:
-            if database.is_postgres:
-                busy.rows("select 1 from dbos.workflow_status for update")
-            else:
-                busy.change("update pulses set said_at = said_at")
-            go_on.set()
-            assert dispatch.stop(2) is False, "nobody knows that it ended, and nobody else may begin in its lane"
-        assert dispatch.stop(PATIENCE) is True
-        assert ledger.tickets.live() == frozenset()
-    finally:
-        go_on.set()
-        dispatch.stop(5)
-        dispatch.close()
-        held.close()
-        database.close()
-        elsewhere.close()
-
-
-@pytest.mark.slow
-def test_what_the_library_logs_goes_where_everything_goes(
-    made_sqlite: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    database = Database(copied(made_sqlite, tmp_path))
-    held = locks(database, tmp_path / "workers")
-    Tickets(database)
-    dispatch = Dispatch(database, "one", held, 8)
-    dispatch.start(lambda ticket, lane: None)
-    logger = logging.getLogger("dbos")
-    logger.error("trouble")
-    dispatch.stop(5)
-    dispatch.close()
-    held.close()
+    Model.made = staticmethod(emptied)
+    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
     database.close()
-    assert "trouble" in caplog.messages
-    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]

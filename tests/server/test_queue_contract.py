@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import pytest
 
-from bot.server.database import Database
-from bot.server.leases import locks
-from bot.server.model import RepositoryKey, Result
-from tests.server.queues import LANE, Losing, Queue, Turns, arrival, settled, until
+from bot.server.inbox import Inbox
+from bot.server.model import Lease, RepositoryKey, Result, RunReport
+from bot.server.queue import LEASE
+from tests.server.queues import LANE, Losing, Queue, Turns, all_done, arrival, lone_worker, settled, until
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) ->
 @pytest.mark.slow
 def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
-    with queue.working(turns, at_once=2):
+    with queue.working(turns, jobs=2):
         queue.inbox.put([arrival(str(number), RepositoryKey(7, number)) for number in range(1, 8)])
         settled(queue)
     edges = sorted([(began, 1) for _, began, _, _ in turns.had] + [(ended, -1) for _, _, ended, _ in turns.had])
@@ -77,16 +77,16 @@ def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
 
 
 @pytest.mark.slow
-def test_a_turn_takes_what_waits_and_its_tickets_are_not_needed_any_more(queue: Queue) -> None:
+def test_a_turn_takes_fifty_of_what_waits_and_the_next_the_rest(queue: Queue) -> None:
     turns = Turns(queue)
     names = [str(uuid.uuid4()) for _ in range(70)]
     queue.inbox.put([arrival(name) for name in names])
     with queue.working(turns):
         settled(queue)
-        until(lambda: not queue.tickets.live())
+        until(lambda: not queue.keys())
     assert [len(seqs) for _, _, _, seqs in turns.had] == [50, 20]
     assert turns.seqs == sorted(turns.seqs)
-    assert len(turns.calls) <= 4
+    assert len(turns.calls) == 2
 
 
 @pytest.mark.slow
@@ -112,60 +112,6 @@ def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_on
 
 
 @pytest.mark.slow
-def test_a_ticket_that_is_delayed_comes_at_its_time(queue: Queue) -> None:
-    came: list[tuple[str, float]] = []
-    with queue.working(lambda ticket, lane: came.append((ticket, time.monotonic()))):
-        began = time.monotonic()
-        queue.add("9:late", LANE, delay=2.5)
-        queue.add("9:now", RepositoryKey(7, 71))
-        assert queue.tickets.live() == {LANE.key, "7-71"}
-        until(lambda: len(came) == 2)
-    assert [ticket for ticket, _ in came] == ["9:now", "9:late"]
-    assert came[1][1] - began >= 2.4
-
-
-@pytest.mark.slow
-def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
-    came: list[str] = []
-    for name in ("9:a", "9:b"):
-        queue.add(name, LANE)
-    queue.add("9:later", RepositoryKey(7, 71), delay=0.1)
-    queue.tickets.cancel(["9:a", "9:later", "9:nobody-knows"])
-    with queue.working(lambda ticket, lane: came.append(ticket)):
-        until(lambda: came)
-        time.sleep(0.5)
-    assert came == ["9:b"]
-
-
-@pytest.mark.slow
-def test_a_ticket_that_is_being_worked_on_keeps_its_lane_when_it_is_cancelled(queue: Queue) -> None:
-    begun, go_on, came = threading.Event(), threading.Event(), list[str]()
-
-    def run(ticket: str, lane: RepositoryKey) -> None:
-        came.append(ticket)
-        begun.set()
-        go_on.wait(10)
-
-    with queue.working(run):
-        queue.add("9:a", LANE)
-        assert begun.wait(10)
-        queue.add("9:b", LANE)
-        queue.tickets.cancel(["9:a"])
-        time.sleep(1)
-        assert came == ["9:a"]
-        go_on.set()
-        until(lambda: came == ["9:a", "9:b"])
-
-
-def test_a_delivery_and_its_ticket_are_kept_or_neither(queue: Queue) -> None:
-    ledger = queue.with_tickets(Losing(queue.tickets, after=1))  # type: ignore[arg-type]
-    with pytest.raises(ConnectionError):
-        ledger.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
-    assert (queue.inbox.deliveries(), ledger.deliveries(), queue.tickets.live()) == ([], [], frozenset())
-    assert queue.inbox.put([arrival("a")]) == [True]
-
-
-@pytest.mark.slow
 def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Queue) -> None:
     turns = Turns(queue)
     turns.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
@@ -180,81 +126,6 @@ def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Qu
         time.sleep(0.5)
     assert turns.seqs == [first, second, third, second]
     assert [row.state for row in queue.inbox.deliveries()] == ["dead", "done", "dropped"]
-
-
-@pytest.mark.slow
-def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
-    queue.inbox.put([arrival("a"), arrival("b", number=2)])
-    turns = Turns(queue)
-    with queue.dead_worker() as dead, queue.working(turns, worker="two") as dispatch:
-        time.sleep(1)
-        assert turns.calls == [], "the lane is the dead one's as long as nobody knows that it is dead"
-        assert dispatch.recover(dead) == 1
-        settled(queue)
-        assert dispatch.recover(dead) == 0
-    assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
-
-
-@pytest.mark.slow
-def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
-    others = locks(Database(queue.url), queue.folder / "workers")
-    turns = Turns(queue)
-    assert others.take(f"lane-{LANE.key}")
-    queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
-    with queue.working(turns) as dispatch:
-        until(lambda: turns.calls)
-        time.sleep(0.5)
-        assert turns.calls == ["9:b"]
-        assert dispatch.stop(0.1) is False, "its ticket is in our hands"
-        others.close()
-        until(lambda: turns.calls == ["9:b", "9:a"])
-
-
-@pytest.mark.slow
-def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
-    begun, go_on, came = threading.Event(), threading.Event(), list[str]()
-
-    def run(ticket: str, lane: RepositoryKey) -> None:
-        came.append(ticket)
-        begun.set()
-        go_on.wait(10)
-
-    with queue.working(run) as dispatch:
-        queue.add("9:a", LANE)
-        assert begun.wait(10)
-        assert dispatch.stop(0.2) is False
-        queue.add("9:b", RepositoryKey(7, 71))
-        go_on.set()
-        assert dispatch.stop(5) is True
-        time.sleep(0.7)
-    assert came == ["9:a"]
-
-
-@pytest.mark.slow
-def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) -> None:
-    turns = Turns(queue)
-    queue.inbox.put([arrival("a", received_at=100), arrival("b", RepositoryKey(7, 71), received_at=100)])
-    queue.inbox.put([arrival("young", RepositoryKey(7, 72), received_at=900)])
-    queue.tickets.cancel(["9:a", "9:young"])
-    assert queue.tickets.live() == {"7-71"}
-    assert queue.inbox.repair(queue.tickets.live(), 500) == 1
-    assert queue.tickets.live() == {LANE.key, "7-71"}
-    with queue.working(turns):
-        until(lambda: queue.inbox.counts()["done"] == 2)
-    assert [row.id for row in queue.inbox.deliveries(state="waiting")] == ["9:young"]
-
-
-@pytest.mark.slow
-def test_tickets_that_ended_are_forgotten_and_others_are_not(queue: Queue) -> None:
-    turns = Turns(queue)
-    queue.inbox.put([arrival(str(number)) for number in range(5)])
-    with queue.working(turns):
-        settled(queue)
-        until(lambda: not queue.tickets.live())
-    queue.add("9:late", LANE, delay=60)
-    assert queue.tickets.purge(queue.clock() - 60_000) == 0
-    assert queue.tickets.purge(queue.clock() + 1000) == 5
-    assert queue.tickets.live() == {LANE.key}
 
 
 @pytest.mark.slow
@@ -277,3 +148,54 @@ def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
         firsts = list(dict.fromkeys(seq for of, _, _, seqs in turns.had if of == lane for seq in seqs))
         assert firsts == sorted(firsts)
     assert queue.inbox.counts()["done"] == 40
+
+
+def test_a_delivery_and_its_work_are_stored_or_neither(queue: Queue) -> None:
+    losing = Inbox(queue.inbox.database, "one", queue.clock)
+    losing.queue = Losing(queue.inbox.database, queue.clock)
+    with pytest.raises(ConnectionError):
+        losing.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
+    assert (queue.inbox.deliveries(), queue.keys()) == ([], set())
+    assert queue.inbox.put([arrival("a")]) == [True]
+    assert queue.keys() == {LANE.key}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue, is_told: bool) -> None:
+    queue.inbox.put([arrival("a"), arrival("b", number=2)])
+    turns = Turns(queue)
+    with lone_worker(queue.url, queue.folder, "dead", "hang") as process:
+        until(lambda: any(row.state == "working" for row in queue.inbox.deliveries()), 60)
+        process.kill()
+        process.wait()
+    with queue.working(turns, worker="two"):
+        time.sleep(1)
+        assert turns.calls == [], "its lease lasts, as nobody knows that it is dead"
+        if is_told:
+            assert queue.inbox.queue.release("dead") == 1
+        settled(queue, LEASE / 1000 + 10)
+    assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
+
+
+@pytest.mark.slow
+def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
+    begun, go_on, came = threading.Event(), threading.Event(), list[str]()
+
+    def run(lease: Lease) -> None:
+        came.append(lease.key)
+        begun.set()
+        go_on.wait(10)
+        work = queue.inbox.begin(lease)
+        assert work
+        queue.inbox.end(work, all_done(work), RunReport())
+
+    with queue.working(run, jobs=2) as worker:
+        queue.inbox.put([arrival("a")])
+        assert begun.wait(10)
+        worker.stop.set()
+        time.sleep(1)
+        queue.inbox.put([arrival("b", RepositoryKey(7, 71))])
+        go_on.set()
+    assert came == [LANE.key]
+    assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "done"]

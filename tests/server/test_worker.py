@@ -1,26 +1,26 @@
-"""One worker, on a queue in SQLite: takes over from the dead, ends when it lost its place, drains when told to."""
+"""One worker, on a queue in SQLite: works, renews its leases, ends when it may have lost one, drains when told to."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
+from bot.server import worker as module
 from bot.server.inbox import Inbox
-from bot.server.leases import LEADER, FileLocks, WorkerLeases
-from bot.server.model import Arrival, Note, RepositoryKey, Result, RunReport
-from bot.server.worker import HANGING, LOST, Ended, LeaderTasks, RunSemaphore, Worker, WorkerSetup
-from tests.server.queues import Queue, copied, lone_worker, made_file, queue_in_database, until
+from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Result, RunReport
+from bot.server.queue import LEASE, WorkQueue
+from bot.server.worker import HANGING, LOST, Ended, Task, Worker
+from tests.server.queues import Queue, copied, keys, made_file, queue_in_database, until
 
 LANE = RepositoryKey(17, 4)
+HANGS = RepositoryKey(17, 99)
 
 
 def arrival(number: int, lane: RepositoryKey = LANE) -> Arrival:
@@ -28,36 +28,26 @@ def arrival(number: int, lane: RepositoryKey = LANE) -> Arrival:
 
 
 class House:
-    """A queue in SQLite, and what workers on it need."""
+    """A queue in SQLite, and a worker on it."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.inbox = queue.inbox
-        self.locks = FileLocks(queue.folder / "workers")
-        self.dispatch = queue.dispatch("a", 4)
         self.stop = threading.Event()
-        self.held = threading.Event()
+        self.go_on = threading.Event()
         self.swept: list[float] = []
-        self.slots = RunSemaphore(2)
         self.threads: list[threading.Thread] = []
 
-    def turn(self, ticket: str, lane: RepositoryKey) -> None:
-        with self.slots.taken(lane.key):
-            work = self.inbox.begin(ticket, lane, time.time_ns() // 1_000_000)
-            while not self.held.is_set() and lane.repository == 99:
-                time.sleep(0.01)
-            if work:
-                self.inbox.end(
-                    work, [Result(each.seq, "done", "nothing related") for each in work.deliveries], RunReport()
-                )
+    def run(self, lease: Lease) -> None:
+        work = self.inbox.begin(lease)
+        if lease.key == HANGS.key:
+            self.go_on.wait(60)
+        if work:
+            self.inbox.end(work, [Result(each.seq, "done", "nothing") for each in work.deliveries], RunReport())
 
-    def setup(self) -> WorkerSetup:
-        leases = WorkerLeases("a", self.inbox.database, self.locks, self.queue.clock)
-        return WorkerSetup(leases, self.dispatch, self.inbox, self.turn, self.slots)
-
-    def worker(self, setup: WorkerSetup | None = None, parent: int = 0) -> Worker:
-        tasks = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15)
-        return Worker(setup or self.setup(), tasks, self.stop, parent)
+    def worker(self, inbox: Inbox | None = None, parent: int = 0) -> Worker:
+        tasks = {"sweep": Task(lambda: self.swept.append(time.monotonic()), 15)}
+        return Worker(inbox or self.inbox, self.run, self.stop, 2, tasks, parent)
 
     def alive(self, worker: Worker | None = None) -> tuple[threading.Thread, list[object]]:
         """The worker at work in a thread, and how it ended."""
@@ -73,18 +63,19 @@ class House:
         self.threads[-1].start()
         return self.threads[-1], ended
 
-    def workers(self) -> set[str]:
-        """Those that are not known to be dead."""
-        with self.inbox.database.transaction() as asking:
-            return {row["id"] for row in asking.rows("select id from workers where dead_since = 0")}
+    def hanging(self, worker: Worker) -> tuple[threading.Thread, list[object]]:
+        """The worker with a run that does not end."""
+        self.inbox.put([arrival(1, HANGS)])
+        found = self.alive(worker)
+        until(lambda: self.inbox.counts()["working"] == 1)
+        return found
 
     def close(self) -> None:
-        self.held.set()
+        self.go_on.set()
         self.stop.set()
-        for thread in self.threads:
-            thread.join(10)
-        self.dispatch.close()
-        self.locks.close()
+        for thread in threading.enumerate():
+            if thread in self.threads or thread.name.startswith("run-"):
+                thread.join(10)
 
 
 @pytest.fixture
@@ -99,53 +90,66 @@ def test_what_waits_is_done_and_the_end_is_clean(house: House) -> None:
     house.inbox.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
     thread, ended = house.alive()
     until(lambda: house.inbox.counts().get("done") == 3)
+    until(lambda: house.swept)
     house.stop.set()
     thread.join(10)
     assert ended == [True]
-    assert house.workers() == set(), "who ended well leaves nothing to take over"
+    assert keys(house.inbox) == {"sweep"}, "the task is due again later"
 
 
 def test_a_worker_tells_that_it_lives(house: House) -> None:
     house.alive()
-    until(lambda: "worker:a" in house.inbox.heartbeats())
-    _, note = house.inbox.heartbeats()["worker:a"]
-    assert (note["pid"], note["busy"]) == (os.getpid(), 0)
+    until(lambda: "worker:one" in house.inbox.heartbeats())
+    _, note = house.inbox.heartbeats()["worker:one"]
+    assert note["pid"] == os.getpid()
 
 
 @pytest.mark.slow
-def test_the_tickets_of_a_dead_worker_run_again(house: House) -> None:
+def test_a_task_is_done_by_one_worker_and_beside_the_runs(house: House) -> None:
+    other = Inbox(house.inbox.database, "two", house.queue.clock)
+    blocked = Task(lambda: house.go_on.wait(20) and None, 15)
+    worker = Worker(house.inbox, house.run, house.stop, 1, {"sweep": blocked})
+    house.alive(worker)
+    until(lambda: worker.busy == 1)
+    house.alive(house.worker(other))
     house.inbox.put([arrival(1)])
-    with lone_worker(house.queue.url, house.queue.folder, "dead", "hang") as process:
-        until(lambda: house.inbox.counts()["working"] == 1, 60)
-        house.alive()
-        time.sleep(1.2)
-        assert house.inbox.counts().get("done", 0) == 0, "a worker that lives keeps what it began"
-        process.kill()
-        process.wait()
-        until(lambda: house.inbox.counts().get("done") == 1, 5)
-    assert house.workers() == {"a"}
+    until(lambda: house.inbox.counts().get("done") == 1)
+    assert house.swept == [], "the other worker has it"
 
 
-def test_who_has_lost_its_place_ends_at_once(house: House) -> None:
-    thread, ended = house.alive()
-    until(house.workers)
-    house.locks.close()
-    thread.join(5)
+@pytest.mark.slow
+def test_who_has_lost_a_lease_ends_at_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEWAL", 0.2)
+    thread, ended = house.hanging(house.worker())
+    house.queue.clock.ahead += LEASE + 1
+    taken = house.inbox.queue.claim("other")
+    while taken and taken.key != HANGS.key:
+        taken = house.inbox.queue.claim("other")
+    thread.join(10)
     assert ended == [LOST]
 
 
 @pytest.mark.slow
-def test_a_turn_that_hangs_ends_the_worker(house: House) -> None:
-    now = [0.0]
-    house.slots = RunSemaphore(2, lambda: now[0])
-    house.inbox.put([arrival(1, RepositoryKey(17, 99))])
-    thread, ended = house.alive()
-    until(lambda: house.slots.busy == 1)
-    now[0] = HANGING - 1
+def test_leases_are_renewed_as_long_as_the_run_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEWAL", 0.1)
+    _, ended = house.hanging(house.worker())
+    for _ in range(4):
+        house.queue.clock.ahead += LEASE - 5_000
+        time.sleep(1)
+    assert house.inbox.queue.claim("other") is None
+    house.go_on.set()
+    until(lambda: house.inbox.counts().get("done") == 1)
+    assert ended == []
+
+
+@pytest.mark.slow
+def test_a_run_that_hangs_ends_the_worker(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, ended = house.hanging(house.worker())
     time.sleep(1)
     assert ended == []
-    now[0] = HANGING + 1
-    thread.join(5)
+    assert HANGING > 600, "a first reading takes five minutes"
+    monkeypatch.setattr(module, "HANGING", 1.0)
+    thread.join(10)
     assert ended == [LOST]
 
 
@@ -155,49 +159,17 @@ def test_a_worker_drains_when_who_started_it_is_gone(house: House) -> None:
     assert ended == [True]
 
 
-def test_a_turn_that_does_not_end_is_left_for_others(house: House) -> None:
-    house.inbox.put([arrival(1, RepositoryKey(17, 99))])
+def test_a_run_that_does_not_end_is_left_for_others_and_not_blamed(house: House) -> None:
     worker = house.worker()
     worker.drain = 0.3
-    thread, ended = house.alive(worker)
-    until(lambda: house.slots.busy == 1)
+    thread, ended = house.hanging(worker)
     house.stop.set()
     thread.join(5)
     assert ended == [False]
-    assert house.workers() == {"a"}, "its place stays, so that somebody takes over"
-
-
-@pytest.mark.slow
-def test_only_one_sweeps(house: House) -> None:
-    other = FileLocks(house.queue.folder / "workers")
-    assert other.take(LEADER)
-    house.alive()
-    until(house.workers)
-    time.sleep(1.2)
-    assert house.swept == []
-    other.close()
-    until(lambda: house.swept)
-    time.sleep(1.2)
-    assert len(house.swept) == 1
-
-
-def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
-    begun, go = [], threading.Event()
-
-    def chore() -> None:
-        begun.append(1)
-        go.wait(10)
-
-    rounds = LeaderTasks(chore, minutes=1)
-    for now in (0.0, 50.0, 70.0):
-        rounds.go(now)
-        until(lambda: begun)
-    assert len(begun) == 1, "at 50 it was too early, at 70 the first was still under way"
-    go.set()
-    assert rounds.thread is not None
-    rounds.thread.join(5)
-    rounds.go(80.0)
-    until(lambda: len(begun) == 2)
+    (row,) = house.inbox.deliveries()
+    assert row.begun == 0
+    found = [house.inbox.queue.claim("other"), house.inbox.queue.claim("other")]
+    assert HANGS.key in [lease.key for lease in found if lease], "it is ready at once"
 
 
 class Away(Inbox):
@@ -207,20 +179,42 @@ class Away(Inbox):
         raise WorldError("the connection was refused")
 
 
+class NotRenewing(WorkQueue):
+    """A database that cannot be reached when leases are renewed."""
+
+    def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
+        raise WorldError("the connection was refused")
+
+
 @pytest.mark.slow
-def test_a_database_that_is_away_for_a_while_ends_no_worker(house: House) -> None:
-    away = Away(house.inbox.database, house.inbox.tickets, "a", house.queue.clock)
-    thread, ended = house.alive(house.worker(replace(house.setup(), inbox=away)))
+def test_a_database_that_is_away_for_a_while_ends_no_worker(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEWAL", 0.1)
+    away = Away(house.inbox.database, "one", house.queue.clock)
+    away.queue = NotRenewing(house.inbox.database, house.queue.clock)
+    thread, ended = house.hanging(house.worker(away))
     time.sleep(1.5)
     assert ended == []
-    house.stop.set()
+    monkeypatch.setattr(module, "LEASE", Instant(1_000))
     thread.join(10)
-    assert ended == [True]
+    assert ended == [LOST], "by now somebody else may have the lease"
 
 
-def test_slots_are_given_back_whatever_happens() -> None:
-    slots = RunSemaphore(1, lambda: 5.0)
-    with contextlib.suppress(ValueError), slots.taken("17-4"):
-        assert slots.longest() == ("17-4", 0.0)
-        raise ValueError
-    assert (slots.busy, slots.longest()) == (0, ("", 0.0))
+def test_a_queue_that_cannot_be_asked_is_asked_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TROUBLE", 0.05)
+    failing = Inbox(house.inbox.database, "one", house.queue.clock)
+    failing.queue = Failing(house.inbox.database, house.queue.clock)
+    house.inbox.put([arrival(1)])
+    house.alive(house.worker(failing))
+    until(lambda: house.inbox.counts().get("done") == 1)
+
+
+class Failing(WorkQueue):
+    """A database that does not answer the first two claims."""
+
+    left = 2
+
+    def claim(self, owner: str) -> Lease | None:
+        self.left -= 1
+        if self.left >= 0:
+            raise WorldError("the connection was refused")
+        return super().claim(owner)

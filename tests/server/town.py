@@ -14,12 +14,13 @@ from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import RateLimiter
 from bot.server.reconcile import reconcile
-from bot.server.worker import RunDependencies, RunSemaphore
+from bot.server.worker import RunDependencies
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.places import APP, heard, places
+from tests.server.queues import leased
 
 LOGIN = "precedent[bot]"
 FIRST = "octo-org/first"
@@ -66,7 +67,6 @@ class Town:
             tokens=self.here.tokens,
             clones=CloneCache(self.clones, 100),
             pace=RateLimiter(6, self.here.clock, self.waits),
-            slots=RunSemaphore(1),
             own_login=LOGIN,
             stop=self.stop,
             now=self.here.clock,
@@ -132,15 +132,20 @@ class Town:
     def settle(self, rounds: int = 10) -> None:
         """Turns of all lanes, until nothing waits that is due, or so many were done."""
         for _ in range(rounds):
-            rows = self.here.inbox.deliveries(state="waiting", limit=1000)
-            lanes = sorted({row.lane for row in rows if row.next_at <= self.here.clock.now})
-            if not lanes:
+            due = [row for row in self.here.inbox.deliveries(state="waiting", limit=1000) if self._is_due(row)]
+            if not due:
                 return
-            for lane in lanes:
+            for lane in sorted({row.lane for row in due}):
                 self.turn(lane)
 
+    def _is_due(self, row: Delivery) -> bool:
+        return row.next_at <= self.here.clock.now
+
     def turn(self, lane: RepositoryKey) -> None:
-        reconcile("ticket", lane, self.dependencies)
+        """A run of this lane, once its last push is long enough ago."""
+        pushes = self.here.register.lane(lane).pushes
+        self.here.clock.now = max(self.here.clock.now, self.dependencies.pace.earliest(pushes))
+        reconcile(leased(self.here.inbox, lane), self.dependencies)
 
     def pass_time(self, seconds: float) -> None:
         self.here.clock.now += round(seconds * 1000)
