@@ -41,8 +41,8 @@ select 1 as found from (select key from queue where ready = 1 limit 1) as now
  union all select 1 from (select key from queue where ready = 0 and due <= :now limit 1) as due
 """
 _PROMOTE = """
-update queue set ready = 1, owner = '', lease = '' where key in
- (select key from queue where ready = 0 and due <= :now order by due limit :many{skip})
+update queue set ready = 1, owner = '', lease = '' where key {among}
+ (select key from queue where ready = 0 and due <= :now order by due limit :many{skip}){end}
 """
 _CLAIM = """
 update queue set ready = 0, due = :until, owner = :owner, lease = :lease where key =
@@ -60,6 +60,9 @@ class WorkQueue:
         self.database = database
         self.now = now
         self._skip = " for update skip locked" if database.is_postgres else ""
+        # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
+        among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
+        self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip)
         self._claims = 0
         self._counting = threading.Lock()
 
@@ -98,7 +101,7 @@ class WorkQueue:
         with self.database.transaction() as claiming:
             if not claiming.row(_ANY, now=now):
                 return None
-            claiming.change(_PROMOTE.format(skip=self._skip), now=now, many=PROMOTED)
+            claiming.change(self._promote, now=now, many=PROMOTED)
             name = uuid.uuid4().hex
             order = "since" if self._is_turn_of_oldest() else "priority, since"
             row = claiming.row(_CLAIM.format(order=order, skip=self._skip), until=now + LEASE, owner=owner, lease=name)

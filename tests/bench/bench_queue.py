@@ -1,9 +1,10 @@
-"""How fast deliveries are stored, beside DBOS on its own with the same database and the same promises about power loss.
+"""The work queue: storing deliveries, claiming among many waiting repositories, and urgent work behind a long backlog.
 
-python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--postgres] [--json FILE]
+python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--waiting N,…] [--postgres] [--json FILE]
 
-Both store alternately in the same minute of the same machine, so what else it does slows both. A delivery is a row and
-a ticket in one transaction; groups are what the writer thread makes of a burst. Ends with 1 below `LEAST`.
+The peers run by turns on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
+and SELECT 1 on the connection of the claims. The urgent issues are measured against the length of a run. Ends with 1
+when a limit is not kept.
 """
 
 from __future__ import annotations
@@ -12,53 +13,72 @@ import argparse
 import statistics
 import sys
 import tempfile
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-
-from dbos import DBOSClient, EnqueueOptions
 
 from bot.github.events import Event
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
-from bot.server.model import Arrival, RepositoryKey
-from bot.server.queue import QUEUE, RELEASE, TURN, JsonSerializer, Tickets, prepare
-from tests.bench.figures import Limit, Peer, Report, Result, Spread
+from bot.server.model import Arrival, Lease, Priority, RepositoryKey, Result, RunReport
+from bot.server.worker import Worker
+from tests.bench import figures
+from tests.bench.figures import Limit, Peer, Report, Spread, Table
 from tests.server import postgres
 
 GROUPS = (1, 8, 32)
 LANES = 40
-ALONE = "DBOS on its own"
-LEAST = 0.5
-"""Of what DBOS does on its own; one at a time there are two rows for each of its one."""
+BARE, SELECT = "a bare INSERT", "SELECT 1"
+WAITING = (10_000, 100_000)
+CLAIMS = 1_000
+"""Claims that are timed at each number of waiting repositories."""
+
+BACKLOG, URGENT, RUN = 2_000, 50, 0.2
+"""Repositories that wait to catch up, new issues that come meanwhile, and seconds of a run."""
+
+JOBS = 2
+"""Runs of each of the two workers at once."""
+
+STORING, GROWING, WAITS = 3.0, 2.0, 1.5
+"""Most that storing one delivery may be of a bare INSERT; a claim among 100,000 of one among 10,000; the 95th of a
+hundred waits of a run."""
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seconds", type=float, default=1.0, help="how long each of them stores in a round")
+    options.add_argument("--seconds", type=float, default=1.0, help="how long each way stores in a round")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--waiting", default=",".join(map(str, WAITING)), help="repositories that wait")
     options.add_argument("--postgres", action="store_true", help="in PostgreSQL instead of SQLite")
     options.add_argument("--json", type=Path, help="for programs to read; the verdict is then the reader's")
     chosen = options.parse_args()
+    kind = "PostgreSQL" if chosen.postgres else "SQLite"
     with ExitStack() as at_end:
         folder = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
         url = at_end.enter_context(server()) if chosen.postgres else f"sqlite:///{folder / 'queue.sqlite'}"
         database = Database(url)
         at_end.callback(database.close)
-        prepare(database, folder)
-        speeds = measured(ways(database), chosen.seconds, chosen.rounds)
-    rates = {name: statistics.median(found) for name, found in speeds.items()}
-    base = rates[ALONE]
-    print(table(rates, base))
+        database.make_tables()
+        results = list(stored(measured(ways(database), chosen.seconds, chosen.rounds), kind))
+        claims = {many: claiming(database, many) for many in map(int, chosen.waiting.split(","))}
+        results += claimed(claims, kind)
+        waits = urgent(url)
+        results += waited(waits, kind)
+    report = Report(f"The work queue in {kind}", tuple(results), (of_claims(claims, kind),))
+    for each in results:
+        told = f", {each.ratio:.2f} x {each.peer.name}" if each.peer else ""
+        print(f"{each.what}: median {each.ours.median:.3f}, p95 {each.ours.p95:.3f} {each.unit}{told}")
+    for row in report.tables[0].rows:
+        print("  ".join(row))
     if chosen.json:
-        kind = "PostgreSQL" if chosen.postgres else "SQLite"
-        Report(f"Deliveries into {kind}, {chosen.rounds} rounds by turns", tuple(results(speeds))).write(chosen.json)
+        report.write(chosen.json)
         return 0
-    return 0 if min(rates.values()) >= LEAST * base else 1
+    return 0 if all(each.is_within in (True, None) for each in results) else 1
 
 
 @contextmanager
@@ -71,34 +91,26 @@ def server() -> Iterator[str]:
         running.stop()
 
 
+def arrival(number: int, lanes: int = LANES, action: str = "opened", priority: Priority = Priority.CHANGE) -> Arrival:
+    lane, event = RepositoryKey(9, number % lanes + 1), Event("issues", action, number + 1)
+    return Arrival(f"9:{uuid.uuid4()}", lane, event, "octo-org/hello-world", True, clock(), "r", priority=priority)
+
+
 def ways(database: Database) -> dict[str, Callable[[], int]]:
     """Each stores something and says how much."""
-    bare = DBOSClient(
-        system_database_url=database.url,
-        system_database_engine=database.engine,
-        serializer=JsonSerializer(),
-        application_name="bench",
-        use_listen_notify=False,
-    )
-    ledger = Inbox(database, Tickets(database), "bench", clock)
+    inbox = Inbox(database, "bench", clock)
+    with database.transaction() as making:
+        making.change("create table bare (id text primary key, said text not null)")
 
-    def enqueue() -> int:
-        name = str(uuid.uuid4())
-        words: EnqueueOptions = {"workflow_name": TURN, "queue_name": QUEUE, "app_version": RELEASE}
-        bare.enqueue({**words, "workflow_id": name, "queue_partition_key": "9-1"}, name, "9-1")
+    def bare() -> int:
+        with database.urgent() as adding:
+            adding.change("insert into bare (id, said) values (:id, :said)", id=str(uuid.uuid4()), said="x" * 200)
         return 1
 
     def put(many: int) -> Callable[[], int]:
-        return lambda: sum(ledger.put([arrival(number) for number in range(many)]))
+        return lambda: sum(inbox.put([arrival(number) for number in range(many)]))
 
-    return {ALONE: enqueue, **{f"in groups of {many}": put(many) for many in GROUPS}}
-
-
-def arrival(number: int) -> Arrival:
-    event = Event("issues", "opened", number + 1)
-    return Arrival(
-        f"9:{uuid.uuid4()}", RepositoryKey(9, number % LANES + 1), event, "octo-org/hello-world", True, clock(), "r"
-    )
+    return {BARE: bare, **{f"in groups of {many}": put(many) for many in GROUPS}}
 
 
 def measured(ways: dict[str, Callable[[], int]], seconds: float, rounds: int) -> dict[str, list[float]]:
@@ -114,32 +126,133 @@ def measured(ways: dict[str, Callable[[], int]], seconds: float, rounds: int) ->
     return speeds
 
 
-def results(speeds: dict[str, list[float]]) -> Iterator[Result]:
-    """Milliseconds of a delivery, which is less of a rate that is more."""
+def speed(store: Callable[[], int], seconds: float) -> float:
+    """Deliveries a second."""
+    many, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        many += store()
+    return many / (time.perf_counter() - began)
+
+
+def stored(speeds: dict[str, list[float]], kind: str) -> Iterator[figures.Result]:
+    """Milliseconds of a delivery, beside a row alone."""
 
     def spread(name: str) -> Spread:
         return Spread.of(1e3 / rate for rate in speeds[name])
 
-    peer = Peer(ALONE, version("dbos"), spread(ALONE))
     for name in speeds:
-        if name != ALONE:
-            key = name.replace(" ", "-")
-            yield Result(key, "server", f"store a delivery {name}", "ms", spread(name), peer, Limit("ratio", 1 / LEAST))
+        if name != BARE:
+            what, key = f"store a delivery {name} ({kind})", f"{name} {kind}".lower().replace(" ", "-")
+            peer, limit = Peer(BARE, version("sqlalchemy"), spread(BARE)), Limit("ratio", STORING)
+            yield figures.Result(key, "server", what, "ms", spread(name), peer, limit)
 
 
-def table(rates: dict[str, float], base: float) -> str:
-    """Medians, and what they are of the first."""
-    lines = [f"{'':>18}  {'a second':>10}  {'ratio':>6}"]
-    lines += [f"{name:>18}  {rate:10,.0f}  {rate / base:6.2f}" for name, rate in rates.items()]
-    return "\n".join([*lines, f"the least ratio that is good: {LEAST}"])
+def claiming(database: Database, many: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of a claim with its end, while so many repositories wait, and of SELECT 1 in between."""
+    inbox = Inbox(database, "bench", clock)
+    with database.transaction() as filling:
+        filling.change("delete from queue")
+        now = clock()
+        rows = [{"key": f"8-{n}", "p": n % 4, "at": now - n % 977} for n in range(many)]
+        sql = "insert into queue (key, priority, since, due, ready) values (:key, :p, :at, :at, 1)"
+        filling.change_each(sql, rows)
+    if database.is_postgres:
+        with database.transaction() as looking:
+            looking.change("analyze queue")
+    ours, theirs = list[float](), list[float]()
+    for _ in range(CLAIMS):
+        began = time.perf_counter()
+        lease = inbox.queue.claim("bench")
+        assert lease
+        with database.transaction() as ending:
+            assert inbox.queue.lock(ending, lease)
+            inbox.queue.finish(ending, lease, clock() + 3_600_000, lease.priority)
+        between = time.perf_counter()
+        with database.transaction() as asking:
+            asking.row("select 1 as one")
+        ours.append(1e3 * (between - began))
+        theirs.append(1e3 * (time.perf_counter() - between))
+    return ours, theirs
 
 
-def speed(store: Callable[[], int], seconds: float) -> float:
-    """Deliveries a second."""
-    stored, began = 0, time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        stored += store()
-    return stored / (time.perf_counter() - began)
+def claimed(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> Iterator[figures.Result]:
+    """Each number of waiting repositories beside SELECT 1, and the growth from the fewest to the most."""
+    for many, (ours, theirs) in claims.items():
+        name, what = f"claim-{many}-{kind}".lower(), f"claim and finish, {many:,} repositories wait ({kind})"
+        yield figures.Result(name, "server", what, "ms", Spread.of(ours), Peer(SELECT, "", Spread.of(theirs)))
+    fewest, most = min(claims), max(claims)
+    peer = Peer(f"{fewest:,} wait", "", Spread.of(claims[fewest][0]))
+    what = f"claim and finish, {most:,} beside {fewest:,} ({kind})"
+    limit = Limit("ratio", GROWING)
+    yield figures.Result(f"growth-{kind}".lower(), "server", what, "ms", Spread.of(claims[most][0]), peer, limit)
+
+
+def of_claims(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> Table:
+    head = ("Repositories wait", "claim p50, ms", "p99", "SELECT 1 p50", "p99")
+    rows = [(f"{many:,}", *(_short(values, at) for values in both for at in (0.5, 0.99)))
+            for many, both in claims.items()]  # fmt: skip
+    return Table("server", f"Claim and finish in {kind}", head, tuple(rows))
+
+
+def _short(values: Sequence[float], share: float) -> str:
+    return f"{sorted(values)[min(len(values) - 1, int(share * len(values)))]:.2f}"
+
+
+def urgent(url: str) -> list[float]:
+    """Seconds that each new issue waited while 2,000 repositories wait to catch up and two workers work."""
+    database = Database(url)
+    inbox = Inbox(database, "receiver", clock)
+    with database.transaction() as emptying:
+        emptying.change("delete from queue")
+        emptying.change("delete from deliveries")
+    catching_up = [arrival(n, BACKLOG, "", Priority.CATCH_UP) for n in range(BACKLOG)]
+    for start in range(0, BACKLOG, 500):
+        inbox.put(catching_up[start : start + 500])
+    begun: dict[str, float] = {}
+    stop, workers = threading.Event(), []
+    for name in ("one", "two"):
+        own = Database(url)
+        workers.append((own, Inbox(own, name, clock)))
+
+    def run(own: Inbox, lease: Lease) -> None:
+        work = own.begin(lease)
+        if work:
+            begun.update({each.id: time.monotonic() for each in work.deliveries})
+            time.sleep(RUN)
+            own.end(work, [Result(each.seq, "done", "") for each in work.deliveries], RunReport())
+
+    threads = [
+        threading.Thread(target=Worker(own, lambda lease, own=own: run(own, lease), stop, JOBS).live)
+        for _, own in workers
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(2)
+    came: dict[str, float] = {}
+    for number in range(URGENT):
+        new = Arrival(
+            f"9:{uuid.uuid4()}", RepositoryKey(10, number + 1), Event("issues", "opened", 1), priority=Priority.URGENT
+        )
+        came[new.id] = time.monotonic()
+        inbox.put([new])
+        time.sleep(0.13)
+    until = time.monotonic() + 60
+    while not came.keys() <= begun.keys() and time.monotonic() < until:
+        time.sleep(0.05)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for each in (database, *(own for own, _ in workers)):
+        each.close()
+    return [begun[name] - at for name, at in came.items()]
+
+
+def waited(waits: Sequence[float], kind: str) -> Iterator[figures.Result]:
+    """The 95th of a hundred waits of new issues, as a multiple of a run."""
+    late = statistics.quantiles(waits, n=20, method="inclusive")[-1]
+    what = f"a new issue waits, of 100 the 95th, behind {BACKLOG:,} repositories ({kind})"
+    peer, limit = Peer("a run", "", Spread.of([1e3 * RUN])), Limit("ratio", WAITS)
+    yield figures.Result(f"urgent-{kind}".lower(), "server", what, "ms", Spread.of([1e3 * late]), peer, limit)
 
 
 if __name__ == "__main__":
