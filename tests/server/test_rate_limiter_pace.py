@@ -41,23 +41,31 @@ def pace(time: Time) -> RateLimiter:
     return RateLimiter(6, time, time.wait)
 
 
-def test_a_turn_begins_ten_seconds_after_the_last_push(pace: RateLimiter, time: Time) -> None:
-    assert pace.ready((), threading.Event())
-    assert time.now == BEGAN
-    assert pace.ready((BEGAN - 30_000, BEGAN - 4_000), threading.Event())
-    assert time.now == BEGAN + 6_000
+@pytest.mark.parametrize(
+    ("ago", "wait"),
+    [
+        pytest.param((), None, id="no push"),
+        pytest.param((30_000, 4_000), 6_000, id="ten seconds after the last one"),
+        pytest.param((4_000, 30_000), 6_000, id="in any order"),
+        pytest.param((59_000, 40_000, 30_000, 20_000, 9_000), 1_000, id="as late as the next two may be pushed"),
+        pytest.param((55_000, 40_000, 30_000, 20_000, 9_000), 5_000, id="when the fifth last is a minute old"),
+        pytest.param((99_000, 55_000, 40_000, 30_000, 20_000, 9_000), 5_000, id="the sixth last does not matter"),
+        pytest.param((600_000,), -590_000, id="long ago"),
+        pytest.param((-50_000,), 60_000, id="a little in the future: it is waited for"),
+        pytest.param((-86_400_000,), None, id="far in the future: the clock was set back"),
+    ],
+)
+def test_when_the_next_turn_may_begin(pace: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None) -> None:
+    """Both in milliseconds, before and after now."""
+    found = pace.earliest([BEGAN - each for each in ago])
+    assert found == (0 if wait is None else BEGAN + wait)
+    assert time.now == BEGAN, "nobody waits"
 
 
-def test_a_turn_does_not_begin_when_the_server_stops(pace: RateLimiter) -> None:
-    stop = threading.Event()
-    stop.set()
-    assert not pace.ready((BEGAN,), stop)
-    assert not pace.ready((), stop)
-
-
-def test_a_push_from_the_future_holds_nobody_up_for_long(pace: RateLimiter, time: Time) -> None:
-    assert pace.ready((BEGAN + 86_400_000,), threading.Event())
-    assert time.now == BEGAN + 60_000
+@pytest.mark.parametrize(("per_minute", "wait"), [(1, 60_000), (2, 60_000), (3, 60_000), (4, 15_000), (60, 1_000)])
+def test_the_first_wait_after_two_pushes_is_that_of_the_limit(time: Time, per_minute: int, wait: int) -> None:
+    pace = RateLimiter(per_minute, time, time.wait)
+    assert pace.earliest([BEGAN, BEGAN]) == BEGAN + wait
 
 
 @pytest.mark.slow
@@ -66,13 +74,31 @@ def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed:
     chance = random.Random(seed)
     pushes: list[Instant] = []
     for turn in range(8):
-        assert pace.ready(pushes[-6:], threading.Event())
+        time.now = max(time.now, pace.earliest(pushes[-6:]))
         store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 9)):
             store.write(store.open(), {"file": f"{turn} {each}".encode()}, "next")
             time.now += chance.randint(0, 3_000)
         pushes += store.pushes
     assert max(sum(start <= each < start + 60_000 for each in pushes) for start in pushes) <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_two_pushes_of_a_turn_that_began_in_time_do_not_wait(
+    pace: RateLimiter, time: Time, seed: int, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    pushes: list[Instant] = []
+    for turn in range(12):
+        time.now = max(time.now, pace.earliest(pushes[-6:]))
+        began = time.now
+        store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
+        for each in range(chance.randint(0, 2)):
+            store.write(store.open(), {"file": f"{turn} {each}".encode()}, "next")
+        pushes += store.pushes
+        assert time.now == began
+        time.now += chance.randint(0, 3_000)
 
 
 def test_what_changes_nothing_and_what_came_too_late_is_no_push(pace: RateLimiter, time: Time, tmp_path: Path) -> None:

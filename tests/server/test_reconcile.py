@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,54 +16,54 @@ from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
-from bot.server.model import Delivery, Instant, PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import Tickets
-from bot.server.reconcile import PAUSES, coalesced
+from bot.server.model import Delivery, Instant, Lease, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.queue import LEASE
+from bot.server.reconcile import PAUSES, TROUBLE, coalesced, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.memory.remotes import holds
-from tests.server.queues import FileInbox
+from tests.server.queues import FileInbox, keys, leased
 from tests.server.town import Town
 
 AWAY = "the database is away"
 
 
 class Unsteady(FileInbox):
-    """A ledger whose database is away the next so many times that a turn is to be begun, or written down."""
+    """An inbox whose database is away the next so many times that a run is to be begun, stored or given back."""
 
-    unbegun = unended = 0
+    unbegun = unended = ungiven = 0
 
-    def begin(self, ticket: str, lane: RepositoryKey, now: Instant) -> PendingWork | None:
+    def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
         self.unbegun -= 1
         if self.unbegun >= 0:
             raise WorldError(AWAY)
-        return super().begin(ticket, lane, now)
+        return super().begin(lease, earliest)
 
-    def end(self, work: PendingWork, results: Sequence[Result], told: RunReport) -> list[str]:
+    def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
         self.unended -= 1
         if self.unended >= 0:
             raise WorldError(AWAY)
-        return super().end(work, results, told)
+        return super().end(work, results, report)
+
+    def give_back(self, lease: Lease, seconds: float) -> None:
+        self.ungiven -= 1
+        if self.ungiven >= 0:
+            raise WorldError(AWAY)
+        super().give_back(lease, seconds)
 
 
-class Stubborn(Tickets):
-    """Tickets that cannot be taken back."""
-
-    def cancel(self, tickets: Sequence[str]) -> None:
-        raise WorldError(AWAY)
-
-
-def unsteady(folder: Path, tickets: type[Tickets] = Tickets) -> tuple[Town, Unsteady]:
-    inbox = Unsteady(tickets=tickets)
+def unsteady(folder: Path) -> tuple[Town, Unsteady]:
+    inbox = Unsteady()
     town = Town(folder, inbox)
-    inbox.now = town.here.clock
+    inbox.now = inbox.queue.now = town.here.clock
     town.github.tenants.install("octo-org", ["octo-org/first"])
     return town, inbox
 
 
-def tickets_of(town: Town) -> list[str]:
-    """The state of each ticket that was ever made."""
+def due(town: Town, lane: RepositoryKey) -> Instant:
+    """When the repository has to be looked at, or when its lease runs out; 0 for not at all."""
     with town.here.inbox.database.transaction() as asking:
-        return [row["status"] for row in asking.rows("select status from workflow_status")]
+        row = asking.row("select due from queue where key = :key", key=lane.key)
+    return row["due"] if row else 0
 
 
 def most_in_a_minute(times: list[Instant]) -> int:
@@ -218,45 +219,96 @@ def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Pat
 @pytest.mark.slow
 def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
-    number = town.ask(town.github)
+    number, lane = town.ask(town.github), town.lane(town.github)
     ledger.unended = len(PAUSES) + 1
-    town.turn(town.lane(town.github))
+    town.turn(lane)
     assert town.row(town.github, number).state == "working"
-    assert len(tickets_of(town)) == 2, "the delivery's own, and one to come back"
-    town.turn(town.lane(town.github))
+    assert due(town, lane) == town.here.clock.now + 1000 * TROUBLE, "it is looked at again soon"
+    town.pass_time(TROUBLE)
+    town.turn(lane)
     assert town.row(town.github, number).state == "done"
     assert len(town.comments(town.github, number)) <= 1
     town.close()
 
 
-def test_a_turn_that_cannot_be_begun_leaves_a_ticket_for_later(tmp_path: Path) -> None:
+def test_a_turn_that_cannot_be_begun_gives_its_lease_back_for_later(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
-    number = town.ask(town.github)
+    number, lane = town.ask(town.github), town.lane(town.github)
     ledger.unbegun = 1
-    town.turn(town.lane(town.github))
-    assert len(tickets_of(town)) == 2
-    assert town.row(town.github, number).state == "waiting"
-    town.turn(town.lane(town.github))
+    town.turn(lane)
+    assert due(town, lane) == town.here.clock.now + 1000 * TROUBLE
+    assert (town.row(town.github, number).state, town.row(town.github, number).begun) == ("waiting", 0)
+    town.pass_time(TROUBLE)
+    town.turn(lane)
     assert town.row(town.github, number).state == "done"
     town.close()
 
 
-def test_tickets_of_what_a_turn_did_along_the_way_are_taken_back_before_it_ends(tmp_path: Path) -> None:
-    town, _ = unsteady(tmp_path)
+def test_a_lease_that_cannot_be_given_back_runs_out(tmp_path: Path) -> None:
+    town, ledger = unsteady(tmp_path)
+    number, lane = town.ask(town.github), town.lane(town.github)
+    ledger.unbegun = ledger.ungiven = 1
+    town.turn(lane)
+    assert due(town, lane) == town.here.clock.now + LEASE
+    with pytest.raises(AssertionError, match="nothing to do now"):
+        leased(ledger, lane)
+    town.pass_time(LEASE / 1000)
+    town.turn(lane)
+    assert town.row(town.github, number).state == "done"
+    town.close()
+
+
+def test_a_turn_that_lost_its_lease_stores_nothing_and_says_so(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    """Its worker did not renew the lease, and another one takes the repository over in the middle of the turn."""
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number, lane, taken = town.ask(project), town.lane(project), list[Lease]()
+
+    def take_over(request: str) -> None:
+        if not taken:
+            town.pass_time(LEASE / 1000)
+            taken.append(leased(town.here.inbox, lane))
+
+    town.asked = take_over
+    with caplog.at_level(logging.INFO, "bot.server.reconcile"):
+        town.turn(lane)
+    assert caplog.messages == ["the results of a run were not stored, as it lost its lease"]
+    row = town.row(project, number)
+    assert (row.state, row.said, row.finished_at) == ("working", "", 0)
+    assert [run.ended for run in town.done()] == [0]
+    assert (town.here.register.lane(lane).last_run, town.here.inbox.counters()) == (0, {})
+    reconcile(taken[0], town.dependencies)
+    assert town.row(project, number).state == "done"
+    assert len(town.comments(project, number)) == 1
+
+
+def test_a_repository_that_has_nothing_more_to_do_has_no_key(tmp_path: Path) -> None:
+    town, ledger = unsteady(tmp_path)
     for _ in range(3):
         town.ask(town.github)
+    assert keys(ledger) == {town.lane(town.github).key}
     town.turn(town.lane(town.github))
-    assert tickets_of(town) == ["CANCELLED"] * 3
+    assert keys(ledger) == set()
     town.close()
 
 
-def test_tickets_that_cannot_be_taken_back_cost_nothing_but_a_look(tmp_path: Path) -> None:
-    town, _ = unsteady(tmp_path, Stubborn)
-    numbers = [town.ask(town.github) for _ in range(3)]
-    town.turn(town.lane(town.github))
-    assert {town.row(town.github, number).state for number in numbers} == {"done"}
-    assert len(tickets_of(town)) == 3
-    town.close()
+def test_what_comes_while_a_turn_goes_on_is_done_in_the_next(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    lane, first, later = town.lane(project), town.ask(project), list[int]()
+
+    def ask(request: str) -> None:
+        if not later:
+            later.append(0)
+            later[0] = town.ask(project)
+
+    town.asked = ask
+    town.turn(lane)
+    assert (town.row(project, first).state, town.row(project, later[0]).state) == ("done", "waiting")
+    assert due(town, lane) > 0, "it was due at once, or is when its last push is long enough ago"
+    town.turn(lane)
+    assert town.row(project, later[0]).state == "done"
+    assert due(town, lane) == 0
 
 
 @pytest.mark.slow
@@ -340,22 +392,40 @@ def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_a
     assert [len(town.comments(*each)) for each in numbers] == [1, 1]
 
 
-@pytest.mark.slow
-def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_back_when_told_to_stop(town: Town) -> None:
+def test_a_turn_that_comes_too_soon_after_a_push_gives_its_lease_back_until_then(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
     lane, first = town.lane(project), town.ask(project)
     town.turn(lane)
     last = town.pushes()[-1]
     second = town.ask(project)
-    town.turn(lane)
-    assert town.done(lane)[-1].began >= last + 10_000
+    began = town.here.clock.now
+    reconcile(leased(town.here.inbox, lane), town.dependencies)
+    assert (town.here.clock.now, town.waits.slept) == (began, []), "nobody waits with a lease"
+    assert (town.row(project, second).state, town.row(project, second).begun) == ("waiting", 0)
+    assert due(town, lane) == last + 10_000
+    with pytest.raises(AssertionError, match="nothing to do now"):
+        leased(town.here.inbox, lane)
+    town.here.clock.now = last + 10_000
+    reconcile(leased(town.here.inbox, lane), town.dependencies)
     assert [town.row(project, number).state for number in (first, second)] == ["done"] * 2
-    third = town.ask(project)
-    town.stop.set()
+
+
+@pytest.mark.slow
+def test_while_an_installation_is_paused_its_leases_are_given_back_and_others_go_on(town: Town) -> None:
+    ours, theirs = town.project("octo-org/app", "PostgreSQL"), town.project("octocat/app", "Redis")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.github.tenants.install("octocat", ["octocat/app"])
+    numbers, lane = [town.ask(ours), town.ask(theirs)], town.lane(ours)
+    until = town.here.clock.now + 300_000
+    town.here.register.pause(lane.installation, "core", until)
+    town.settle(1)
+    assert (town.row(ours, numbers[0]).state, town.row(ours, numbers[0]).begun) == ("waiting", 0)
+    assert due(town, lane) == until
+    assert len(town.comments(theirs, numbers[1])) == 1
+    town.here.clock.now = until
     town.turn(lane)
-    assert (town.row(project, third).state, town.row(project, third).begun) == ("waiting", 0)
-    assert lane.key in town.here.inbox.tickets.live()
+    assert len(town.comments(ours, numbers[0])) == 1
 
 
 @pytest.mark.slow

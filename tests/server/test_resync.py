@@ -1,4 +1,4 @@
-"""A sweep: places that nobody told us of, lanes without a ticket or behind, who we are, and what is old."""
+"""A sweep: places that nobody told us of, repositories that lag behind, who we are, and what is old."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import time
 import pytest
 
 from bot.github.app import App
+from bot.github.errors import OF_ALL
 from bot.server.health import APP as APP_PULSE
 from bot.server.installation_events import PLACES
-from bot.server.model import Grant, Instant, RepositoryKey
+from bot.server.model import Grant, Instant, Priority, RepositoryKey
 from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck, ResyncResult
 from bot.server.resync import MOST as MOST_LANES
 from tests.github.keys import key_pair
 from tests.server.places import APP, HELLO, HOUR, OTHER, Places, known_at, resync, sweep
+from tests.server.queues import keys, leased
 
 
 def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) -> None:
@@ -89,11 +91,18 @@ def test_a_suspended_installation_is_left_in_peace(here: Places) -> None:
     assert [row.lane for row in here.register.lanes()] == [lane]
 
 
-def test_a_lane_that_lost_its_ticket_gets_another(here: Places) -> None:
+def test_what_a_sweep_finds_has_work_that_comes_after_what_people_wait_for(here: Places) -> None:
+    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    here.github.hooks.deliveries.clear()
+    assert sweep(here).caught_up == 1
+    assert keys(here.inbox) == {lane.key}
+    here.clock.now += 1000
     here.arrive(RepositoryKey(5, 50))
-    here.inbox.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
-    assert not here.inbox.tickets.live()
-    assert [sweep(here, after).repaired for after in (MINUTE // 2, MINUTE, MINUTE)] == [0, 1, 0]
+    found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
+    assert [(lease.key, lease.priority) for lease in found if lease] == [
+        ("5-50", Priority.CHANGE),
+        (lane.key, Priority.CATCH_UP),
+    ]
 
 
 def test_what_is_old_is_purged(here: Places) -> None:
@@ -111,14 +120,16 @@ def test_the_sweep_says_who_we_are_and_how_our_clock_stands(here: Places) -> Non
 
 def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> None:
     sweep(here)
+    here.clock.now -= 31 * DAY
     here.arrive(RepositoryKey(5, 50))
-    here.inbox.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
+    here.inbox.drop([row.seq for row in here.rows(RepositoryKey(5, 50))], "for the test")
+    here.clock.now += 31 * DAY
     with App(APP, key_pair("other")[0], here.github.url) as api:
         swept = sweep(here, 2 * MINUTE, api)
     note = here.inbox.heartbeats()[APP_PULSE][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
-    assert swept.repaired == 1
+    assert swept.purged == 1
     assert len(swept.notes) == 2
     assert sweep(here, MINUTE).notes == ()
     assert here.inbox.heartbeats()[APP_PULSE][1]["fault"] == ""
@@ -198,13 +209,18 @@ def test_a_repository_of_a_suspended_installation_stays_known(here: Places) -> N
     assert here.forgotten == []
 
 
-def test_a_limit_makes_the_lanes_of_that_installation_wait(here: Places) -> None:
+def test_a_limit_makes_the_repositories_of_that_installation_wait(here: Places) -> None:
     lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     known_at(here, lane, 1)
     here.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     sweep(here)
     here.arrive(lane)
-    assert here.inbox.begin("ticket", lane, here.clock.now) is None
+    until = here.register.paused_until(lane.installation, OF_ALL)
+    assert here.inbox.begin(leased(here.inbox, lane)) is None
+    here.clock.now = until - 1
+    assert here.inbox.queue.claim("worker") is None
+    here.clock.now = until
+    assert here.begin(lane).deliveries
 
 
 def test_lanes_are_asked_about_in_turn(here: Places) -> None:
