@@ -93,7 +93,7 @@ _PASSING = frozenset(
 
 
 def open_database(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
-    """Open the file at ``path``, empty if there was none that can be used. Raises WorldError."""
+    """Open the file at ``path``, or a new, empty one in place of a file that cannot be used. Raises WorldError."""
     try:
         try:
             return _opened(path, schema)

@@ -1,4 +1,4 @@
-"""The ledger: what a turn gets and may end, when it comes again, what is known of repositories, what is counted."""
+"""The inbox: what a run gets and may end, when its key is due again, who loses a lease, and what is counted."""
 
 from __future__ import annotations
 
@@ -11,20 +11,33 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server.database import VERSION, Database
+from bot.server.database import Database
 from bot.server.inbox import Inbox
-from bot.server.inbox_rows import MOST_BEGUN, NEVER_ENDED
-from bot.server.model import Arrival, PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import Tickets, prepare
-from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival
+from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
+from bot.server.model import Arrival, Instant, PendingWork, Priority, RepositoryKey, Result, RunReport
+from bot.server.queue import LEASE
+from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival, leased
 
 OTHER = RepositoryKey(7, 71)
+URGENT, CHANGE, CATCH_UP, HISTORY = Priority
 
 
-def begun(queue: Queue, ticket: str = "9:a", lane: RepositoryKey = LANE) -> PendingWork:
-    work = queue.inbox.begin(ticket, lane, queue.clock())
+def begun(queue: Queue, lane: RepositoryKey = LANE) -> PendingWork:
+    work = queue.inbox.begin(leased(queue.inbox, lane))
     assert work is not None
     return work
+
+
+def died(queue: Queue) -> None:
+    """The worker is gone, and who started it noticed."""
+    assert queue.inbox.queue.release(queue.inbox.worker) > 0
+
+
+def due(queue: Queue) -> dict[str, tuple[Instant, Priority]]:
+    """The keys that nobody has leased, when each is due and how urgent it is."""
+    with queue.inbox.database.transaction() as asking:
+        found = asking.rows("select key, due, priority from queue where lease = ''")
+    return {row["key"]: (row["due"], Priority(row["priority"])) for row in found}
 
 
 def test_a_delivery_is_kept_with_where_to_look_and_without_what_anybody_is_called(queue: Queue) -> None:
@@ -45,14 +58,15 @@ def test_hostile_text_is_kept_as_something_that_can_be_kept(queue: Queue) -> Non
     first = work.deliveries[0]
     assert first.event.number == 2**53 - 1
     results = [Result(each.seq, "done", "\0\ud800' --", url="\0") for each in work.deliveries]
-    assert queue.inbox.end(work, results, RunReport()) == ["9:b"]
+    assert queue.inbox.end(work, results, RunReport())
+    assert queue.inbox.deliveries()[-1].reason.endswith("' --")
 
 
 def test_nothing_is_put_for_no_deliveries(queue: Queue) -> None:
     assert queue.inbox.put([]) == []
 
 
-def test_a_turn_gets_what_is_due_oldest_first_and_another_lane_is_not_touched(queue: Queue) -> None:
+def test_a_run_gets_what_is_due_oldest_first_and_another_lane_is_not_touched(queue: Queue) -> None:
     queue.inbox.put([arrival("b", number=2), arrival("x", OTHER), arrival("a", number=1)])
     work = begun(queue)
     assert [(each.id, each.state, each.begun, each.turn) for each in work.deliveries] == [
@@ -61,17 +75,23 @@ def test_a_turn_gets_what_is_due_oldest_first_and_another_lane_is_not_touched(qu
     ]
     assert [row.state for row in queue.inbox.deliveries(lane=OTHER)] == ["waiting"]
     assert [row.state for row in queue.inbox.deliveries(lane=LANE)] == ["working", "working"]
-    assert queue.inbox.begin("9:b", RepositoryKey(8, 1), queue.clock()) is None
 
 
-def test_what_ended_says_so_with_its_turn(queue: Queue) -> None:
+def test_a_key_whose_deliveries_were_dropped_has_nothing_to_do_and_is_gone(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), arrival("b")])
+    assert queue.inbox.drop([1, 2], "not wanted") == 2
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.keys() == set()
+
+
+def test_what_ended_says_so_with_its_run(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work = begun(queue)
     url, shown = "https://github.example/c/1", ((4, 0.75), (5, 0.5))
     near = ((4, 0.75, "same error"), (6, 0.31, ""))
     result = Result(work.deliveries[0].seq, "done", "because", said="created", url=url, matches=shown, nearest=near)
     told = RunReport((("look", 0.5), ("push", 1.25)), (111, 222), 7, 3, 4999, 88_000, ("a note",))
-    assert queue.inbox.end(work, [result], told) == []
+    assert queue.inbox.end(work, [result], told)
     found = queue.inbox.delivery(1)
     assert found is not None
     row, turn = found
@@ -79,60 +99,127 @@ def test_what_ended_says_so_with_its_turn(queue: Queue) -> None:
     assert row.nearest == near
     assert (row.begun, row.next_at, row.attempts, row.turn) == (0, 0, 0, work.id)
     assert turn is not None
-    assert (turn.id, turn.ticket, turn.lane, turn.began) == (work.id, "9:a", LANE, work.began_at)
+    assert (turn.id, turn.lane, turn.worker, turn.began) == (work.id, LANE, "one", work.began_at)
     assert (turn.stages, turn.pushes, turn.notes) == (told.stages, told.pushes, told.notes)
     assert (turn.reads, turn.writes) == (7, 3)
     assert turn.began <= turn.ended == row.finished_at <= queue.clock()
 
 
-def test_one_that_was_begun_and_never_ended_comes_alone_and_the_younger_after_it(queue: Queue) -> None:
+def test_after_a_death_each_that_was_begun_comes_alone_and_the_younger_after_them(queue: Queue) -> None:
     queue.inbox.put([arrival(name) for name in "abc"])
     assert len(begun(queue).deliveries) == 3
-    queue.inbox.put([arrival("d")])
-    alone = begun(queue)
-    assert [(each.id, each.begun) for each in alone.deliveries] == [("9:a", 2)]
-    queue.inbox.end(alone, all_done(alone), RunReport())
-    assert [each.id for each in begun(queue).deliveries] == ["9:b"]
+    died(queue)
+    queue.inbox.put([arrival("d"), arrival("e")])
+    came = list[list[tuple[str, int]]]()
+    for _ in range(4):
+        work = begun(queue)
+        came.append([(each.id, each.begun) for each in work.deliveries])
+        queue.inbox.end(work, all_done(work), RunReport())
+    assert came == [[("9:a", 2)], [("9:b", 2)], [("9:c", 2)], [("9:d", 1), ("9:e", 1)]]
+    assert queue.keys() == set()
 
 
-def test_one_that_was_begun_too_often_is_dead_and_the_next_goes_on(queue: Queue) -> None:
-    queue.inbox.put([arrival("a"), arrival("b")])
-    for _ in range(MOST_BEGUN):
-        assert begun(queue).deliveries[0].id == "9:a"
-    assert begun(queue).deliveries[0].id == "9:b"
-    dead = queue.inbox.deliveries(state="dead")
-    assert [(row.id, row.reason) for row in dead] == [("9:a", NEVER_ENDED)]
-    assert queue.inbox.retry([dead[0].seq]) == 1
+def test_one_that_kills_five_times_alone_is_dead_and_its_neighbours_are_not_counted(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), arrival("b"), arrival("c")])
+    assert [each.begun for each in begun(queue).deliveries] == [1, 1, 1]
+    for time in range(MOST_ALONE):
+        died(queue)
+        assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:a", time + 2)]
+        assert [row.begun for row in queue.inbox.deliveries(state="waiting")] == [1, 1]
+    died(queue)
+    assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:b", 2)]
+    (dead,) = queue.inbox.deliveries(state="dead")
+    assert (dead.id, dead.reason, dead.begun) == ("9:a", NEVER_ENDED, 0)
+    assert 0 < dead.finished_at <= queue.clock()
+
+
+def test_one_that_came_alone_has_five_tries_as_well_and_then_its_key_has_nothing_to_do(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    for time in range(MOST_ALONE):
+        assert [each.begun for each in begun(queue).deliveries] == [time + 2]
+        died(queue)
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.keys() == set()
+    (dead,) = queue.inbox.deliveries()
+    assert (dead.state, dead.reason) == ("dead", NEVER_ENDED)
+
+
+def test_a_try_that_ended_is_no_death(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    for _ in range(MOST_ALONE + 2):
+        work = begun(queue)
+        assert work.deliveries[0].begun == 2
+        queue.inbox.end(work, [Result(1, "waiting", "the network")], RunReport())
+
+
+def test_the_dead_are_tried_again_as_if_they_were_new(queue: Queue) -> None:
+    queue.inbox.put([replace(arrival("a"), priority=URGENT)])
+    for _ in range(MOST_ALONE):
+        begun(queue)
+        died(queue)
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.inbox.retry([1]) == 1
     (again,) = queue.inbox.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
     assert queue.inbox.oldest_waiting() >= again.next_at > again.received_at, "it waits since now"
+    assert due(queue) == {LANE.key: (again.next_at, URGENT)}
+    assert [each.begun for each in begun(queue).deliveries] == [2]
 
 
-def test_who_lost_the_lane_can_end_nothing(queue: Queue) -> None:
+def test_who_lost_the_lease_stores_nothing(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
     lost = begun(queue)
+    died(queue)
     taken_over = begun(queue)
-    assert queue.inbox.end(lost, all_done(lost), RunReport(pushes=(5,))) == []
+    report = RunReport(pushes=(5,), notes=("a note",), requeue_after=queue.clock() + 60_000)
+    assert not queue.inbox.end(lost, all_done(lost), report)
     assert queue.inbox.counters() == {}
     assert queue.inbox.installations().lane(LANE).pushes == ()
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "working"]
-    queue.inbox.end(taken_over, all_done(taken_over), RunReport())
+    assert (queue.keys(), due(queue)) == ({LANE.key}, {})
+    assert queue.inbox.end(taken_over, all_done(taken_over), RunReport())
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "done"]
 
 
-def test_who_lost_the_lane_to_one_that_found_nothing_due_can_end_nothing_either(queue: Queue) -> None:
+def test_who_lost_the_lease_to_one_that_found_nothing_due_stores_nothing_either(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     lost = begun(queue)
     queue.inbox.installations().pause(LANE.installation, "core", queue.clock() + 60_000)
-    assert queue.inbox.begin("9:a", LANE, queue.clock()) is None
-    assert queue.inbox.end(lost, all_done(lost), RunReport()) == []
+    died(queue)
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert not queue.inbox.end(lost, all_done(lost), RunReport())
+    assert queue.keys() == {LANE.key}
 
 
-def test_a_turn_ends_once(queue: Queue) -> None:
+def test_who_lost_the_lease_begins_nothing_and_gives_nothing_back(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    lost = leased(queue.inbox, LANE)
+    died(queue)
+    taken_over = leased(queue.inbox, LANE)
+    assert queue.inbox.begin(lost) is None
+    queue.inbox.give_back(lost, 0)
+    assert due(queue) == {}
+    assert [row.state for row in queue.inbox.deliveries()] == ["waiting"]
+    assert queue.inbox.begin(taken_over) is not None
+
+
+def test_a_lease_that_ran_out_is_not_lost_until_somebody_takes_the_key(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), arrival("b", OTHER)])
+    late, lost = begun(queue), begun(queue, OTHER)
+    queue.clock.ahead += LEASE - 1000
+    queue.inbox.queue.renew("one", [late.id])
+    queue.clock.ahead += 1001
+    begun(queue, OTHER)
+    queue.clock.ahead += LEASE
+    assert queue.inbox.end(late, all_done(late), RunReport())
+    assert not queue.inbox.end(lost, all_done(lost), RunReport())
+
+
+def test_a_run_ends_once(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
     work = begun(queue)
-    assert queue.inbox.end(work, all_done(work), RunReport()) == ["9:b"]
-    assert queue.inbox.end(work, all_done(work), RunReport()) == []
+    assert queue.inbox.end(work, all_done(work), RunReport())
+    assert not queue.inbox.end(work, all_done(work), RunReport())
     assert queue.inbox.counters()["precedent_turns_total", ("done",)] == 1
 
 
@@ -145,50 +232,167 @@ def test_only_tries_that_count_are_counted(queue: Queue) -> None:
     assert (row.state, row.attempts, row.begun, row.reason) == ("waiting", 2, 0, "the network")
 
 
-def test_what_a_turn_said_nothing_of_waits_as_if_its_worker_had_died(queue: Queue) -> None:
+def test_what_a_run_said_nothing_of_waits_as_if_its_worker_had_died(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
     work = begun(queue)
     queue.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     (row,) = queue.inbox.deliveries(state="waiting")
     assert (row.id, row.begun) == ("9:b", 1)
-    queue.tickets.cancel(["9:a", "9:b"])
-    assert queue.tickets.live() == {LANE.key}
+    assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:b", 2)]
 
 
-def test_as_long_as_something_waits_the_lane_has_a_ticket_whoever_used_up_his(queue: Queue) -> None:
-    queue.inbox.put([arrival("a"), arrival("b")])
-    queue.tickets.cancel(["9:a", "9:b"])
-    assert queue.tickets.live() == frozenset()
+def test_a_key_is_due_when_the_next_of_its_deliveries_is(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), replace(arrival("b"), priority=URGENT), replace(arrival("c"), priority=HISTORY)])
     work = begun(queue)
-    later = queue.clock() + 60_000
-    queue.inbox.end(work, [Result(each.seq, "waiting", "the network", later) for each in work.deliveries], RunReport())
-    assert queue.tickets.live() == {LANE.key}
-    queue.tickets.cancel([f"{LANE.key}:at:{later}"])
-    assert queue.tickets.live() == frozenset()
-    assert queue.inbox.begin(f"{LANE.key}:next:1", LANE, queue.clock()) is None
-    assert queue.tickets.live() == {LANE.key}, "one that came too early leaves another"
+    soon, late = queue.clock() + 60_000, queue.clock() + 90_000
+    first, second, third = (each.seq for each in work.deliveries)
+    results = [Result(first, "done", ""), Result(second, "waiting", "", late), Result(third, "waiting", "", soon)]
+    queue.inbox.end(work, results, RunReport())
+    assert due(queue) == {LANE.key: (soon, HISTORY)}
+    assert queue.inbox.queue.claim("two") is None
+    queue.clock.ahead += 60_000
+    work = begun(queue)
+    assert [each.seq for each in work.deliveries] == [third]
+    queue.inbox.end(work, all_done(work), RunReport())
+    assert due(queue) == {LANE.key: (late, URGENT)}
+    queue.clock.ahead += 30_000
+    work = begun(queue)
+    assert [each.seq for each in work.deliveries] == [second]
+    queue.inbox.end(work, all_done(work), RunReport())
+    assert queue.keys() == set()
 
 
-def test_a_ticket_that_is_put_off_comes_later(queue: Queue) -> None:
+def test_a_lease_that_comes_too_early_waits_for_what_is_due(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    queue.tickets.cancel(["9:a"])
-    queue.inbox.put_off("9:a", LANE, 60)
-    assert queue.tickets.live() == {LANE.key}
+    work, later = begun(queue), queue.clock() + 60_000
+    queue.inbox.end(work, [Result(1, "waiting", "the network", later)], RunReport())
+    with queue.inbox.database.transaction() as adding:
+        queue.inbox.queue.add(adding, [(LANE.key, URGENT, 0)])
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert due(queue) == {LANE.key: (later, CHANGE)}
 
 
-def test_the_lanes_of_an_installation_that_is_paused_begin_nothing(queue: Queue) -> None:
+def test_what_comes_during_a_run_is_done_by_the_next(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    work = begun(queue)
+    queue.inbox.put([replace(arrival("b"), priority=URGENT)])
+    assert (queue.keys(), due(queue)) == ({LANE.key}, {})
+    queue.inbox.end(work, all_done(work), RunReport())
+    assert [priority for _, priority in due(queue).values()] == [URGENT]
+    assert [each.id for each in begun(queue).deliveries] == ["9:b"]
+
+
+def test_a_key_is_as_urgent_as_the_most_urgent_of_its_deliveries(queue: Queue) -> None:
+    given = [(LANE, HISTORY), (LANE, URGENT), (LANE, CHANGE), (OTHER, CATCH_UP)]
+    queue.inbox.put([replace(arrival(str(n), lane), priority=each) for n, (lane, each) in enumerate(given)])
+    assert {key: priority for key, (_, priority) in due(queue).items()} == {LANE.key: URGENT, OTHER.key: CATCH_UP}
+    queue.inbox.put([replace(arrival("more", OTHER), priority=CHANGE)])
+    assert due(queue)[OTHER.key][1] == CHANGE
+
+
+def test_a_lease_that_is_given_back_is_due_later_and_nothing_of_it_was_begun(queue: Queue) -> None:
+    queue.inbox.put([replace(arrival("a"), priority=URGENT)])
+    lease = leased(queue.inbox, LANE)
+    queue.inbox.give_back(lease, 60)
+    at, priority = due(queue)[LANE.key]
+    assert priority == URGENT
+    assert 55_000 < at - queue.clock() <= 60_000
+    assert queue.inbox.queue.claim("two") is None
+    queue.clock.ahead += 60_000
+    assert begun(queue).deliveries[0].begun == 2
+
+
+def test_the_keys_of_an_installation_that_is_paused_are_due_when_the_pause_ends(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(8, 1))])
-    register = queue.inbox.installations()
-    register.pause(7, "core", queue.clock() + 5000)
-    register.pause(7, "secondary", queue.clock() + 1000)
-    assert queue.inbox.begin("9:a", LANE, queue.clock() + 4000) is None
-    assert begun(queue, "9:b", RepositoryKey(8, 1)).deliveries[0].id == "9:b"
-    queue.tickets.cancel(["9:a", "9:b"])
-    assert queue.tickets.live() == {LANE.key}
-    assert queue.inbox.begin("9:a", LANE, queue.clock() + 6000) is not None
+    register, paused = queue.inbox.installations(), queue.clock() + 5000
+    register.pause(7, "core", paused)
+    register.pause(7, "secondary", paused - 4000)
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert due(queue)[LANE.key] == (paused, CHANGE)
+    assert [row.begun for row in queue.inbox.deliveries(lane=LANE)] == [0]
+    assert begun(queue, RepositoryKey(8, 1)).deliveries[0].id == "9:b"
+    assert queue.inbox.queue.claim("two") is None, "nobody waits with a lease"
+    queue.inbox.put([replace(arrival("c"), priority=URGENT)])
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None, "what comes meanwhile does not end the pause"
+    assert due(queue)[LANE.key] == (paused, URGENT)
+    queue.clock.ahead += 5001
+    assert [each.id for each in begun(queue).deliveries] == ["9:a", "9:c"]
 
 
-def test_a_lane_is_looked_at_again_when_its_turn_says_so(queue: Queue) -> None:
+def test_a_dead_run_in_an_installation_that_is_paused_is_repeated_after_the_pause(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    begun(queue)
+    died(queue)
+    paused = queue.clock() + 5000
+    queue.inbox.installations().pause(7, "core", paused)
+    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert due(queue) == {LANE.key: (paused, CHANGE)}
+    queue.clock.ahead += 5001
+    assert begun(queue).deliveries[0].begun == 3
+
+
+def test_a_repository_whose_last_push_is_too_recent_is_due_when_it_may_push_again(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    work, pushed = begun(queue), queue.clock() - 1000
+    queue.inbox.end(work, all_done(work), RunReport(pushes=(pushed, pushed - 500)))
+    queue.inbox.put([arrival("b")])
+    asked = list[tuple[Instant, ...]]()
+
+    def earliest(pushes: tuple[Instant, ...]) -> Instant:
+        asked.append(tuple(pushes))
+        return pushes[-1] + 10_000
+
+    assert queue.inbox.begin(leased(queue.inbox, LANE), earliest) is None
+    assert asked == [(pushed - 500, pushed)]
+    assert due(queue) == {LANE.key: (pushed + 10_000, CHANGE)}
+    queue.clock.ahead += 10_000
+    work = queue.inbox.begin(leased(queue.inbox, LANE), earliest)
+    assert [each.id for each in work.deliveries] == ["9:b"]
+
+
+def test_a_worker_that_stops_gives_its_leases_back_and_its_runs_were_never_begun(queue: Queue) -> None:
+    third = RepositoryKey(7, 72)
+    queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER), arrival("d", third)])
+    other = Inbox(queue.inbox.database, "two", queue.clock)
+    left = begun(queue)
+    kept = other.begin(leased(other, OTHER))
+    assert kept is not None
+    leased(queue.inbox, third)
+    assert queue.inbox.abandon() == 2
+    assert due(queue).keys() == {LANE.key, third.key}
+    assert {row.id: row.begun for row in queue.inbox.deliveries()} == {"9:a": 0, "9:b": 0, "9:c": 2, "9:d": 0}
+    assert not queue.inbox.end(left, all_done(left), RunReport())
+    assert other.end(kept, all_done(kept), RunReport())
+    again = other.begin(leased(other, LANE))
+    assert again is not None
+    assert [(each.id, each.begun) for each in again.deliveries] == [("9:a", 1), ("9:b", 1)]
+    assert queue.inbox.abandon() == 0
+
+
+def test_what_ended_before_a_worker_stops_stays_ended(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), arrival("b", OTHER)])
+    done = begun(queue)
+    queue.inbox.end(done, [Result(1, "waiting", "the network")], RunReport())
+    begun(queue, OTHER)
+    queue.inbox.abandon()
+    assert [(row.id, row.state, row.attempts) for row in queue.inbox.deliveries(lane=LANE)] == [("9:a", "waiting", 1)]
+
+
+def test_one_process_leads_until_it_is_silent_for_too_long(queue: Queue) -> None:
+    one, two = queue.inbox, Inbox(queue.inbox.database, "two", queue.clock)
+    assert one.lead("exporter", 15)
+    assert two.lead("other", 15), "each name has a process of its own"
+    for _ in range(3):
+        queue.clock.ahead += 10_000
+        assert not two.lead("exporter", 15)
+        assert one.lead("exporter", 15)
+    queue.clock.ahead += 15_500
+    assert two.lead("exporter", 15)
+    assert not one.lead("exporter", 15)
+    assert one.heartbeats()["exporter"][1] == {"process": "two"}
+
+
+def test_a_lane_is_looked_at_again_when_its_run_says_so(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work = begun(queue)
     again = queue.clock() + 60_000
@@ -197,16 +401,27 @@ def test_a_lane_is_looked_at_again_when_its_turn_says_so(queue: Queue) -> None:
     assert (row.id, row.event, row.next_at) == (f"{APP}:again-{LANE.key}-{work.id}", Event("catch-up"), again)
     assert row.name == "octo-org/hello-world"
     assert queue.inbox.installations().lane(LANE).backoff == 60_000
-    assert queue.tickets.live() == {LANE.key}
+    assert due(queue) == {LANE.key: (again, CATCH_UP)}
 
 
 def test_a_lane_is_looked_at_again_once_and_at_the_earliest_time(queue: Queue) -> None:
     soon, late = queue.clock() + 60_000, queue.clock() + 90_000
     for name, at in (("a", late), ("b", soon), ("c", late)):
         queue.inbox.put([arrival(name)])
-        work = begun(queue, f"9:{name}")
+        work = begun(queue)
         queue.inbox.end(work, all_done(work), RunReport(requeue_after=at))
     assert [row.next_at for row in queue.inbox.deliveries(state="waiting")] == [soon]
+    assert due(queue) == {LANE.key: (soon, CATCH_UP)}
+
+
+def test_a_long_reading_goes_on_at_once_behind_everything_else(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    work = begun(queue)
+    queue.inbox.put([replace(arrival("b", OTHER), priority=CATCH_UP)])
+    queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock()))
+    assert due(queue)[LANE.key][1] == HISTORY
+    claimed = [queue.inbox.queue.claim("one") for _ in range(2)]
+    assert [lease.key for lease in claimed if lease] == [OTHER.key, LANE.key]
 
 
 def test_deliveries_are_listed_latest_first_by_page_state_and_lane(queue: Queue) -> None:
@@ -238,7 +453,7 @@ def test_states_are_counted_and_the_oldest_that_is_due_is_found(queue: Queue) ->
     first, second = (each.seq for each in work.deliveries)
     later = queue.clock() + 60_000
     queue.inbox.end(work, [Result(first, "waiting", "", later), Result(second, "waiting", "")], RunReport())
-    begun(queue, "9:c", OTHER)
+    begun(queue, OTHER)
     assert queue.inbox.counts() == {"waiting": 2, "working": 1, "done": 0, "dead": 0, "dropped": 0}
     assert queue.inbox.oldest_waiting() == 700
 
@@ -259,6 +474,7 @@ def test_any_number_can_be_tried_again_or_dropped_at_once(queue: Queue) -> None:
     assert queue.inbox.drop([*many, second], "not wanted") == 1
     assert (queue.inbox.retry([]), queue.inbox.drop([], "")) == (0, 0)
     assert [row.state for row in queue.inbox.deliveries()] == ["dropped", "waiting"]
+    assert queue.keys() == {LANE.key}
 
 
 def test_the_first_that_is_due_is_found_behind_those_that_are_not(queue: Queue) -> None:
@@ -269,37 +485,45 @@ def test_the_first_that_is_due_is_found_behind_those_that_are_not(queue: Queue) 
 
 
 def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(tmp_path: Path) -> None:
-    """The plan of each statement that is run: one that begins with "SCAN deliveries" grows with the ledger."""
+    """The plan of each statement that is run: one that begins with "SCAN deliveries" grows with the inbox."""
     plans, database = list[str](), Database.within(tmp_path)
 
     def explain(connection: Any, _cursor: Any, sql: str, values: Any, *_: object) -> None:
-        if "deliveries" in sql:
+        if "deliveries" in sql or "queue" in sql:
             raw = connection.connection.cursor()
             plans.extend(str(row[3]) for row in raw.execute(f"explain query plan {sql}", values))
 
-    prepare(database, tmp_path)
-    ledger = Inbox(database, Tickets(database), "one", Clock())
-    ledger.put([arrival("a")])
+    database.make_tables()
+    inbox = Inbox(database, "one", Clock())
+    inbox.put([arrival("a")])
     sa.event.listen(database.engine, "before_cursor_execute", explain)
-    ledger.counts()
-    ledger.oldest_waiting()
-    ledger.deliveries()
-    ledger.deliveries(state="dead")
-    ledger.deliveries(state="done", before=9)
-    ledger.deliveries(lane=LANE, state="waiting", limit=1)
-    ledger.repair(frozenset(), 1)
-    ledger.purge(1)
-    ledger.begin("9:a", LANE, 1)
+    inbox.put([arrival("b")])
+    inbox.counts()
+    inbox.oldest_waiting()
+    inbox.deliveries()
+    inbox.deliveries(state="dead")
+    inbox.deliveries(state="done", before=9)
+    inbox.deliveries(lane=LANE, state="waiting", limit=1)
+    inbox.purge(1)
+    work = inbox.begin(leased(inbox, LANE))
+    assert work is not None
+    inbox.queue.renew("one", [work.id])
+    inbox.end(work, [Result(1, "waiting", "")], RunReport(requeue_after=5))
+    for _ in range(8):  # one of them takes what has waited longest
+        inbox.give_back(leased(inbox, LANE), 0)
+    inbox.queue.ensure(["resync"])
+    inbox.abandon()
     database.close()
-    assert len(plans) > 10
-    grows = [plan for plan in plans if plan.startswith(("SCAN deliveries", "USE TEMP B-TREE FOR ORDER"))]
-    assert grows == ["SCAN deliveries"], "the latest of all, by the key"
+    assert len(plans) > 40
+    grows = ("SCAN deliveries", "SCAN queue", "USE TEMP B-TREE FOR ORDER")
+    found = {plan for plan in plans if plan.startswith(grows) and "INDEX" not in plan}
+    assert found == {"SCAN deliveries"}, "the latest of all, by the key"
 
 
 def test_what_ended_long_ago_is_forgotten_but_the_dead(queue: Queue) -> None:
     queue.inbox.put([arrival(name, RepositoryKey(7, number)) for number, name in enumerate("abcd", 1)])
-    for number, (name, state) in enumerate(zip("abc", ("done", "dead", "dropped"), strict=True), 1):
-        work = begun(queue, f"9:{name}", RepositoryKey(7, number))
+    for number, state in enumerate(("done", "dead", "dropped"), 1):
+        work = begun(queue, RepositoryKey(7, number))
         queue.inbox.end(work, [Result(work.deliveries[0].seq, state, "")], RunReport())  # type: ignore[arg-type]
     assert queue.inbox.purge(queue.clock() - 60_000) == 0
     assert queue.inbox.purge(queue.clock() + 1) == 2
@@ -323,38 +547,12 @@ def test_a_database_that_is_away_is_the_worlds_error(tmp_path: Path) -> None:
         pass
     assert "hush" not in str(caught.value)
     with pytest.raises(WorldError, match="does not answer"):
-        prepare(Database.within(tmp_path / "nowhere"), tmp_path)
+        Database.within(tmp_path / "nowhere").make_tables()
 
 
 def test_an_address_that_is_none_is_the_users_error() -> None:
     with pytest.raises(UserError, match="postgresql://"):
         Database("mysql://localhost/x")
-
-
-def test_tables_are_made_once_and_a_newer_release_is_respected(database_url: str, tmp_path: Path) -> None:
-    database = Database(database_url)
-    prepare(database, tmp_path)
-    with database.transaction() as changing:
-        changing.change("update pulses set said_at = 99 where name = 'schema'")
-    with pytest.raises(UserError, match="newer release"):
-        prepare(database, tmp_path)
-    database.close()
-
-
-def test_what_the_first_version_kept_is_brought_over_once(database_url: str, tmp_path: Path) -> None:
-    database = Database(database_url)
-    with database.transaction() as changing:
-        changing.change("drop table pauses")
-        changing.change("alter table deliveries drop column nearest")
-        changing.change("insert into installations (id, changed, paused_until) values (7, 1, 5000), (8, 1, 0)")
-        changing.change("update pulses set said_at = 1 where name = 'schema'")
-    for _ in range(2):
-        prepare(database, tmp_path)
-        with database.transaction() as asking:
-            assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
-            assert asking.row("select said_at from pulses where name = 'schema'") == {"said_at": VERSION}
-            assert asking.rows("select nearest from deliveries") == []
-    database.close()
 
 
 def test_deliveries_in_sqlite_survive_power_loss(made_sqlite: Path) -> None:

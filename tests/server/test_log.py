@@ -115,8 +115,8 @@ def test_the_text_form_has_the_same_in_a_line_for_people() -> None:
 
 
 def test_libraries_are_heard_when_they_warn_and_we_when_we_tell(log: io.StringIO) -> None:
-    logging.getLogger("dbos").info("a detail")
-    logging.getLogger("dbos").warning("signed with %s", SECRET)
+    logging.getLogger("sqlalchemy").info("a detail")
+    logging.getLogger("sqlalchemy").warning("signed with %s", SECRET)
     logging.getLogger("bot.server.processes").info("ready")
     found = [json.loads(each) for each in log.getvalue().splitlines()]
     assert [each["message"] for each in found] == [f"signed with {HIDDEN}", "ready"]

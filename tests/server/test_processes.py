@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.processes import Child, Children
+from bot.errors import WorldError
+from bot.server.inbox import Inbox
+from bot.server.model import RepositoryKey
+from bot.server.processes import Child, Children, own_name
+from tests.server.queues import FileInbox, arrival
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBBORN = ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"]
@@ -27,16 +31,28 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 class Nursery:
-    """Children that are no workers; ``started`` is when each began."""
+    """Children that are no workers; ``started`` is when each began, ``names`` what each was called.
+
+    ``ended`` has the names of those that are known to have ended, and raises ``trouble`` if there is any.
+    """
 
     def __init__(self, command: list[str], count: int) -> None:
         self.command = command
         self.started: list[float] = []
-        self.children = Children(self.start, count)
+        self.names: list[str] = []
+        self.ended: list[str] = []
+        self.trouble: Exception | None = None
+        self.children = Children(self.start, count, self.end)
 
-    def start(self) -> Child:
+    def start(self, name: str) -> Child:
         self.started.append(time.monotonic())
+        self.names.append(name)
         return subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+
+    def end(self, name: str) -> None:
+        self.ended.append(name)
+        if self.trouble:
+            raise self.trouble
 
 
 @pytest.fixture
@@ -54,7 +70,8 @@ def test_as_many_run_as_there_should_and_none_after_the_end(nursery: Nursery) ->
     nursery.children.ask_to_end()
     assert nursery.children.wait(5)
     assert nursery.children.living == []
-    assert len(nursery.started) == 2
+    assert len(set(nursery.names)) == len(nursery.started) == 2
+    assert nursery.ended == [], "they gave back their leases themselves"
 
 
 @pytest.mark.slow
@@ -66,6 +83,53 @@ def test_one_that_was_killed_comes_back_after_a_second(nursery: Nursery) -> None
     os.kill(first, signal.SIGKILL)
     until(lambda: nursery.children.living not in ([], [first]))
     assert 0.8 <= nursery.started[1] - nursery.started[0] <= 5
+    assert nursery.ended == nursery.names[:1]
+    assert nursery.names[1] != nursery.names[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nursery", [(["false"], 1)], indirect=True)
+def test_one_whose_leases_cannot_be_cleared_comes_back_all_the_same(
+    nursery: Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    nursery.trouble = WorldError("the connection was refused")
+    nursery.children.begin()
+    until(lambda: len(nursery.started) == 2)
+    assert "its leases could not be cleared, and run out: the connection was refused" in caplog.messages
+
+
+def test_what_a_worker_that_was_killed_had_is_ready_for_another_at_once() -> None:
+    """Its leases do not have to run out, as whoever started it knows its name."""
+    inbox, names = FileInbox(), list[str]()
+    inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
+
+    def start(name: str) -> Child:
+        names.append(name)
+        inbox.queue.claim(name)  # in place of the process, which is none of ours
+        return subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+
+    children = Children(start, 2, inbox.queue.release)
+    children.begin()
+    until(lambda: len(children.living) == 2)
+    assert owners(inbox) == set(names)
+    os.kill(children.living[0], signal.SIGKILL)
+    until(lambda: "" in owners(inbox))
+    assert owners(inbox) == {"", names[1]}, "the other one keeps what it has"
+    assert inbox.queue.claim("another")
+    children.ask_to_end()
+    children.wait(5)
+
+
+def owners(inbox: Inbox) -> set[str]:
+    """Who has the leases; "" for a key that nobody has."""
+    with inbox.database.transaction() as asking:
+        return {row["owner"] for row in asking.rows("select owner from queue")}
+
+
+def test_no_start_has_the_name_of_another() -> None:
+    names = {own_name() for _ in range(100)}
+    assert len(names) == 100
+    assert {name.split("-")[-2] for name in names} == {str(os.getpid())}
 
 
 @pytest.mark.slow
@@ -113,12 +177,13 @@ def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tm
         from bot.server.processes import spawn
         from bot.server.options import ServerOptions
         os.chdir({str(tmp_path)!r})
-        spawn(ServerOptions(app_id=7, private_key="a secret of sixteen", port=1234)).wait()
+        spawn(ServerOptions(app_id=7, private_key="a secret of sixteen", port=1234), "host-1-ab").wait()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, cwd=tmp_path)
     seen = (tmp_path / "seen.json").read_text(encoding="utf-8")
     line, _, given = seen.partition('"given"')
     assert "worker" in line
+    assert "--name\\u0000host-1-ab\\u0000" in line
     assert "a secret of sixteen" in given
     assert "a secret of sixteen" not in line
     assert '"PRECEDENT_PORT": "1234"' in given

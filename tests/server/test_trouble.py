@@ -19,18 +19,17 @@ import sqlalchemy as sa
 from bot.errors import WorldError
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
-from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.model import RepositoryKey
+from bot.server.model import Lease, RepositoryKey
 from bot.server.options import ServerOptions
-from bot.server.queue import Tickets, prepare
+from bot.server.queue import LEASE
 from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import reconcile
-from bot.server.worker import RunDependencies, RunSemaphore
+from bot.server.reconcile import TROUBLE, reconcile
+from bot.server.worker import RunDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
-from tests.server.queues import LANE, Clock, FileInbox, arrival
+from tests.server.queues import LANE, Clock, FileInbox, arrival, keys, leased
 from tests.server.stage import SLUG, ServerStage, until
 
 AGO = 200 * 24 * 3600
@@ -47,8 +46,8 @@ def fill(ledger: Inbox) -> None:
 
 def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_part(tmp_path: Path) -> None:
     database, limit = Database.within(tmp_path), [2**30]
-    prepare(database, tmp_path)
-    ledger = Inbox(database, Tickets(database), "one", Clock())
+    database.make_tables()
+    ledger = Inbox(database, "one", Clock())
 
     def bound(connection: Any, *_: object) -> None:
         connection.execute(f"pragma max_page_count = {limit[0]}")
@@ -58,8 +57,8 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
     with pytest.raises(WorldError, match=r"\(database or disk is full\): see that it runs and has room"):
         fill(ledger)
     limit[0] = 2**30
-    rows, live = ledger.deliveries(limit=10_000), ledger.tickets.live()
-    assert {row.lane.key for row in rows} == live, "each delivery has its ticket, and no ticket is without"
+    rows = ledger.deliveries(limit=10_000)
+    assert {row.lane.key for row in rows} == keys(ledger), "each delivery has its key, and no key is without"
     assert ledger.put([arrival("after")]) == [True]
     database.close()
 
@@ -67,8 +66,8 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 @pytest.mark.slow
 def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than_github_waits(tmp_path: Path) -> None:
     database = Database.within(tmp_path, hurry=True)
-    prepare(database, tmp_path)
-    ledger = Inbox(database, Tickets(database), "web", Clock())
+    database.make_tables()
+    ledger = Inbox(database, "web", Clock())
     ledger.put([arrival("before")])
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None)) as other:
         other.execute("begin immediate")
@@ -83,45 +82,49 @@ def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than
 
 
 class Away(FileInbox):
-    """A database that does not answer until it is back."""
+    """A database that does not answer while a run is to be begun, and then so many times more."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = threading.Event()
+    def __init__(self, unanswered: int) -> None:
+        self.clock = Clock()
+        super().__init__(now=self.clock)
+        self.unanswered = unanswered
 
-    def installations(self):  # type: ignore[no-untyped-def]
-        if not self.back.is_set():
+    def begin(self, *_: object) -> None:
+        raise WorldError("the connection was refused")
+
+    def give_back(self, lease: Lease, seconds: float) -> None:
+        self.unanswered -= 1
+        if self.unanswered >= 0:
             raise WorldError("the connection was refused")
-        return super().installations()
-
-    def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
-        if not self.back.is_set():
-            raise WorldError("the connection was refused")
-        super().put_off(ticket, lane, seconds)
+        super().give_back(lease, seconds)
 
 
-@pytest.mark.slow
-def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> None:
-    inbox = Away()
+@pytest.mark.parametrize(("unanswered", "later"), [(0, 1000 * TROUBLE), (1, LEASE)], ids=["given back", "not at all"])
+def test_a_repository_whose_turn_cannot_be_begun_is_due_again_soon(
+    unanswered: int, later: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox = Away(unanswered)
+    inbox.put([arrival("a")])
     dependencies = RunDependencies(
         options=ServerOptions(),
         inbox=inbox,
         tokens=cast("TokenCache", None),
         clones=CloneCache(tmp_path, 1),
-        pace=RateLimiter(6, clock),
-        slots=RunSemaphore(1),
+        pace=RateLimiter(6, inbox.clock),
         own_login="precedent[bot]",
         stop=threading.Event(),
-        now=clock,
+        now=inbox.clock,
     )
-    thread = threading.Thread(target=reconcile, args=("9:a", LANE, dependencies), daemon=True)
-    thread.start()
-    time.sleep(0.5)
-    assert thread.is_alive(), "nobody would look at the lane any more"
-    assert inbox.tickets.live() == frozenset()
-    inbox.back.set()
-    thread.join(10)
-    assert inbox.tickets.live() == {LANE.key}
+    reconcile(leased(inbox, LANE), dependencies)
+    said = "its lease could not be given back, and runs out: the connection was refused"
+    assert (said in caplog.messages) == bool(unanswered)
+    assert inbox.queue.claim("another") is None
+    inbox.clock.ahead += round(later) - 2_000
+    assert inbox.queue.claim("another") is None
+    inbox.clock.ahead += 2_000
+    lease = inbox.queue.claim("another")
+    assert lease
+    assert lease.key == LANE.key
 
 
 def settle_down(stage: ServerStage) -> None:
@@ -183,7 +186,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         until(lambda: stage.get("/readyz")[0] == 200, SETTLED, stage.told)
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
-        assert "this worker has lost its lease: it ends" in said
+        assert any(line.startswith("no work can be claimed: the queue's database does not answer (") for line in said)
         assert any(line.startswith("not well: queue: the database does not answer") for line in said)
 
 
