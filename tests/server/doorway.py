@@ -68,7 +68,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(data=given.folder, status_password=given.password)
     with opened(options, "web", hurry=True) as inbox:
-        ledger = Away(inbox.database, inbox.tickets, "web", inbox.now)
+        ledger = Away(inbox.database, "web", inbox.now)
         ledger.sign = options.data / "away"
         made = door(ledger, options)
         ledger.heartbeat(APP, {"slug": "helper", "ahead": 0})
