@@ -22,31 +22,34 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """``at``: milliseconds since 1970. ``pids``: the workers that ended by it, all for none."""
+    """``at``: milliseconds since 1970. ``workers``: what is in the names of those that ended by it, all for none."""
 
     at: int
     what: str
-    pids: tuple[int, ...] = ()
+    workers: tuple[str, ...] = ()
 
     def ended(self, turn: Turn) -> bool:
         """Whether it may be what ended the turn."""
-        return self.at >= turn.began and (not self.pids or turn.pid in self.pids)
+        is_meant = not self.workers or any(name in turn.worker for name in self.workers)
+        return self.at >= turn.began and is_meant
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn of the ledger; ``ended`` is 0 when its process was killed."""
+    """A turn of the ledger; ``ended`` is 0 when its process was killed, and when it lost its lease."""
 
     lane: str
     began: int
     ended: int
     first: int = 0
-    pid: int = 0
+    worker: str = ""
 
 
-def pid_of(worker: str) -> int:
-    """The process id in the name of a worker."""
-    return int(worker.split("-")[-2])
+def name_of(command: Sequence[str], pid: int) -> str:
+    """What is in the name of the worker with this command line, and in no other one's: whoever starts it gives it one,
+    else it has its process id in it."""
+    at = command.index("--name") + 1 if "--name" in command else 0
+    return command[at] if at else f"-{pid}-"
 
 
 def unfinished(sent: Sent, row: Delivery | None) -> str:

@@ -37,7 +37,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
+from tests.server.aftermath import Kill, Sent, Turn, name_of, overlapping, uncommented, unfinished, waits
 from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ PATIENCE = 240.0
 """Seconds at the end: a comment that was promised before a kill is left alone for two minutes."""
 
 LONGEST = 60.0
-"""Seconds from a kill until what it interrupted has to be begun anew, where another worker lives.
+"""Seconds from a kill until what it interrupted has to be begun anew, where another worker lives: its leases run out.
 
 Where the only one is killed every few seconds, often before it is at work, there is nobody to take over.
 """
@@ -150,7 +150,12 @@ class Campaign:
         self.hands[place] = self.stage.worker(place)
 
     def note(self, what: str, pids: Sequence[int]) -> None:
-        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(pids)))
+        names = []
+        for pid in pids:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+                names.append(name_of(command, pid))
+        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(names)))
 
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
@@ -177,7 +182,16 @@ class Campaign:
         if self.stage.module != STANDIN:
             login = f"{SLUG}[bot]"
             found += [uncommented(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
-        return [fault for fault in found if fault]
+        return [fault for fault in found if fault] + self.stranded()
+
+    def stranded(self) -> list[str]:
+        """Repositories that have something to do and that no worker would look at."""
+        sql = (
+            "select distinct lane from deliveries where state in ('waiting', 'working')"
+            " and lane not in (select key from queue)"
+        )
+        with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
+            return [f"{row['lane']} has deliveries and no key" for row in asking.rows(sql)]
 
     def forgotten(self) -> list[str]:
         """What is wrong with the memories, when everything is done."""
@@ -195,7 +209,7 @@ class Campaign:
         )
         with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
             return [
-                Turn(each["lane"], each["began"], each["ended"], int(each["first"] or 0), pid_of(each["worker"]))
+                Turn(each["lane"], each["began"], each["ended"], int(each["first"] or 0), each["worker"])
                 for each in asking.rows(sql)
             ]
 

@@ -9,7 +9,7 @@ import pytest
 from bot.github.events import Event
 from bot.server.model import Delivery, RepositoryKey
 from tests.fakes.github import FakeGitHub
-from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
+from tests.server.aftermath import Kill, Sent, Turn, name_of, overlapping, uncommented, unfinished, waits
 from tests.server.kills import campaign
 
 DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
@@ -47,5 +47,8 @@ def test_turns_that_run_at_once_and_waits_are_seen() -> None:
 
 
 def test_a_kill_ends_the_turns_of_its_processes_alone() -> None:
-    turns = [Turn("1-2", 1000, 0, pid=pid_of("a-host-77-0a1b")), Turn("1-2", 9500, 9600)]
-    assert waits(turns, [Kill(1500, "worker", (78,)), Kill(9000, "worker", (77, 78))]) == [0.5]
+    turns = [Turn("1-2", 1000, 0, worker="a-host-77-0a1b"), Turn("1-2", 9500, 9600)]
+    other, own = name_of(["python", "-m", "bot", "worker"], 78), name_of(["python", "-m", "bot", "worker"], 77)
+    assert waits(turns, [Kill(1500, "worker", (other,)), Kill(9000, "worker", (own, other))]) == [0.5]
+    given = name_of(["python", "-m", "bot", "worker", "--parent", "77", "--name", "a-host-77-0a1b", ""], 99)
+    assert waits(turns, [Kill(1500, "worker", ("a-host-77-ffff",)), Kill(9000, "worker", (given,))]) == [0.5]
