@@ -7,8 +7,9 @@ import pytest
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.installation_events import PLACES, apply_installation_events
-from bot.server.model import RepositoryKey, RunReport
+from bot.server.model import Priority, RepositoryKey, RunReport
 from tests.server.places import Places, heard
+from tests.server.queues import keys, leased
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
 
@@ -37,6 +38,10 @@ def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     assert hear(here) == ["the App is at work: repositories to look at: 2"]
     assert here.waiting(lane_of(here, number)) == here.waiting(lane_of(here, number, OTHER)) == ["catch-up"]
+    found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
+    assert {(lease.key, lease.priority) for lease in found if lease} == {
+        (lane_of(here, number, name).key, Priority.CATCH_UP) for name in (HELLO, OTHER)
+    }
     assert here.register.state(number) == "active"
     assert here.inbox.heartbeats()[PLACES][1] == {"day": 0}
 
@@ -65,6 +70,9 @@ def test_uninstalling_drops_what_waits_and_keeps_nothing(here: Places) -> None:
     assert here.waiting(foreign) == ["issues"]
     assert [row.lane for row in here.register.lanes()] == [foreign]
     assert here.register.state(number) == "gone"
+    assert here.inbox.begin(leased(here.inbox, lane)) is None
+    assert lane.key not in keys(here.inbox), "it has nothing to do any more"
+    assert here.begin(foreign).deliveries
     for each in (lane, other):
         with pytest.raises(NotInstalled):
             here.tokens.grant(each, here.clock.now)

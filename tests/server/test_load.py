@@ -16,7 +16,7 @@ from bot.server.processes import opened
 from tests.server.client import Answer, Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
-from tests.server.queues import FileInbox
+from tests.server.queues import FileInbox, keys, leased
 
 PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 
@@ -31,6 +31,7 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
         with opened(ServerOptions(data=folder), "reader") as inbox:
             assert wait_until_done(inbox, 120)
+            assert keys(inbox) == set(), "nothing is looked at that has nothing to do"
             return sent, examine(inbox, folder, sent)
 
 
@@ -59,7 +60,7 @@ class Past:
         self.inbox = FileInbox()
         lane = RepositoryKey(1, 100)
         self.inbox.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
-        work = self.inbox.begin("7:a", lane, 2**50)
+        work = self.inbox.begin(leased(self.inbox, lane))
         assert work
         self.seqs = [each.seq for each in work.deliveries]
         self.inbox.end(work, [Result(seq, "done", "") for seq in self.seqs], RunReport())
