@@ -30,8 +30,8 @@ one comment by Precedent, memory matches GitHub, and the cursor has reached the 
 twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the issue.
 `python -m tests.faults --write` writes this page.
 
-After a 401, a run sends no more requests. After a rate limit, it sends none that the limit covers: REST and GraphQL
-have separate hourly limits, and a secondary limit covers both.
+After a 401, a run sends no more requests. After a rate limit, it sends no request that the limit covers: REST and
+GraphQL have separate hourly limits, and a secondary limit covers both.
 """
 
 
