@@ -15,7 +15,7 @@ from bot.errors import UserError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
-from bot.pipeline.backfill import FIRST_SECONDS, Deadline, backfill
+from bot.pipeline.backfill import Deadline, backfill
 from bot.pipeline.outbox import settle
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext, RunState
@@ -94,7 +94,7 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
     """
     reading = run.memory.state.manifest.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
-    pace = Deadline(run.clock, run.now, FIRST_SECONDS, within=run.within)
+    pace = Deadline(run.clock, run.now, run.reading_seconds, within=run.within)
     read = backfill(
         run.memory, run.history, pace, since, partial(unread_requests, run=run), reading if is_next else None
     )

@@ -14,7 +14,7 @@ from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
-from bot.pipeline.backfill import FIRST_SECONDS, Deadline, HistoryRead, backfill
+from bot.pipeline.backfill import Deadline, HistoryRead, backfill
 from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
@@ -126,7 +126,7 @@ def go_on(run: RunContext, *, calm: bool) -> None:
     may take the last steps too."""
     reading = None if run.forge.troubles else run.memory.state.manifest.reading
     if reading and calm:
-        rebuild(run, FIRST_SECONDS)
+        rebuild(run, run.reading_seconds)
     elif reading:
         _read_on(run, reading, EVENT_READING)
 

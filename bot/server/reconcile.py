@@ -73,6 +73,9 @@ PROMISED = 125_000
 """Milliseconds after which an unconfirmed promise may be checked: a little more than `run_context.SPEAKING`."""
 
 LONGEST = 3_600_000
+PART = 60.0
+"""Seconds of a history that one run reads: then it gives its lease back, so that a new issue waits no longer."""
+
 UNAWAITED = CALM | {FOLLOW_UP}
 """Events that nobody waits for: their run may take the last steps of a rebuild."""
 
@@ -199,7 +202,9 @@ class RepositoryRun:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
-                self._work_on(replace(self._resting(bot), on_stage=self.run_log.on_stage), site, chosen, row)
+                self._work_on(
+                    replace(self._resting(bot), on_stage=self.run_log.on_stage, reading_seconds=PART), site, chosen, row
+                )
 
     def _resting(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""

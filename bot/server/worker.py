@@ -41,7 +41,7 @@ DRAIN = 8.0
 """Seconds in which runs have to end after a stop was requested; the process ends within ten."""
 
 HANGING = 900.0
-"""Seconds after which a run counts as hanging; a first reading of a repository takes at most five minutes."""
+"""Seconds after which a run counts as hanging; a run reads a history for a minute."""
 
 LOST = 70
 """The exit code of a worker that may have lost a lease (EX_SOFTWARE of sysexits.h). Others take its keys over."""

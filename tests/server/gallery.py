@@ -10,7 +10,7 @@ from bot.github.events import Event
 from bot.server.health import APP
 from bot.server.model import WORKER, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from tests.server.queues import FileInbox
+from tests.server.queues import FileInbox, leased
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -79,7 +79,7 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
     ledger.time = NOW
     working = _arrival(900, Past(0, 2, opened(67)), repositories, NOW - 12 * SECOND)
     ledger.put([working])
-    ledger.begin(working.id, working.lane, NOW)
+    ledger.begin(leased(ledger, working.lane))
     for place, seconds in enumerate((8, 3)):
         waiting = Past(0, place, commented(4_131 if place == 0 else 879))
         ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
@@ -102,7 +102,7 @@ def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     ledger.put([arrival])
     ledger.time = arrival.received_at + 340
     ledger.installations().seen(arrival.lane, arrival.name, private=arrival.private)
-    work = ledger.begin(arrival.id, arrival.lane, ledger.time)
+    work = ledger.begin(leased(ledger, arrival.lane))
     assert work is not None
     ledger.time += 2_600
     (delivery,) = work.deliveries

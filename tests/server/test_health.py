@@ -20,7 +20,6 @@ from bot.server.health import APP, CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import COUNTED, STATES, WORKER
 from bot.server.options import ServerOptions
-from bot.server.queue import Tickets
 from bot.server.web import StatusRoutes, WebDoor
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
@@ -70,7 +69,7 @@ def test_a_disk_without_room_is_not_ready(tmp_path: Path) -> None:
 def test_a_database_that_can_only_be_read_is_not_ready(database_url: str, tmp_path: Path) -> None:
     _, options = well(tmp_path)
     made = Database(database_url, hurry=True)
-    ledger = Inbox(made, Tickets(made), "web", clock)
+    ledger = Inbox(made, "web", clock)
     assert asked(ledger, options, "readyz")[0] == 200
     _make_read_only(made)
     assert asked(ledger, options, "readyz") == (503, {"ready": False, "queue": False, "disk": True})

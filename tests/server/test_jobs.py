@@ -18,6 +18,7 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
+from tests.server.queues import keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
 LANE, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
@@ -34,7 +35,7 @@ def queue(tmp_path: Path) -> Iterator[Inbox]:
             Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON),
         ]
         assert made.put(arrivals) == [True] * 3
-        work = made.begin("9:a", LANE, NOON)
+        work = made.begin(leased(made, LANE))
         assert work is not None
         made.end(work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], RunReport())
         yield made
@@ -73,7 +74,7 @@ def test_a_dead_one_is_tried_again(queue: Inbox, tmp_path: Path) -> None:
     found = queue.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
-    assert LANE.key in queue.tickets.live()
+    assert LANE.key in keys(queue)
 
 
 @pytest.mark.slow
@@ -95,7 +96,7 @@ def test_all_dead_ones_at_once(queue: Inbox, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Inbox, tmp_path: Path) -> None:
-    work = queue.begin("9:b", OTHER, NOON)
+    work = queue.begin(leased(queue, OTHER))
     assert work is not None
     queue.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert queue.begin("9:c", OTHER, NOON) is not None

@@ -10,7 +10,7 @@ import pytest
 from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_ALL, OF_HISTORY, SECONDARY
 from bot.github.events import Event
 from tests.fakes.payloads import EventfulProject
-from tests.server.queues import LANE, Queue, arrival
+from tests.server.queues import LANE, Queue, arrival, leased
 from tests.server.test_reconcile import half_read, reading
 from tests.server.town import Town
 
@@ -143,5 +143,5 @@ def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource:
     register.pause(LANE.installation, resource, queue.clock() + 30_000)
     register.pause(8, CORE, queue.clock() + 90_000)
     assert register.paused_until(LANE.installation, [resource]) > queue.clock() + 50_000
-    work = queue.inbox.begin("9:a", LANE, queue.clock())
+    work = queue.inbox.begin(leased(queue.inbox, LANE))
     assert (work is None) == (resource in OF_ALL)
