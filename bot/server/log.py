@@ -111,7 +111,7 @@ def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: Te
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """Keep these texts out of the log of this process too, beside those that were hidden before."""
+    """Also keep these texts out of the log of this process, from now on."""
     texts = list(secrets)
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, Lines):
