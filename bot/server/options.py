@@ -24,12 +24,12 @@ WORKING = ("app_id", "private_key")
 """Options that a worker needs."""
 
 REQUIRED = (*WORKING, "webhook_secret")
-RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password")
+RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
 
 GITHUB = "https://github.com"
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
-LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12}
+LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
 """Least number of characters of secrets that the operator chooses."""
 
 MAX_SECRET = 16_384
@@ -64,6 +64,9 @@ class ServerOptions:
     status_password: str = setting(
         "", "The password of the status page; if empty, the server makes one at its first start.", secret=True
     )
+    operator_password: str = setting(
+        "", "The password of whoever may also replay and drop deliveries there; if empty, nobody may.", secret=True
+    )
     server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
     api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)
     instance: str = setting(
@@ -89,7 +92,7 @@ class ServerOptions:
     def hidden(self) -> tuple[str, ...]:
         """All texts that must be in no log."""
         password = urlsplit(self.database_url).password or ""
-        passwords = (self.status_password, password, unquote(password))
+        passwords = (self.status_password, self.operator_password, password, unquote(password))
         texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, *passwords)
         return tuple(text for text in (*texts, *self.private_key.split()) if len(text) >= 8)
 
@@ -131,10 +134,22 @@ def read_options(
         elif name in required and not any(fault.startswith(where) for fault in faults):
             faults.append(f"{where} is missing: {_what(name)}")
     faults += _together(tried)
+    faults += _alike(given)
     if faults:
         raise Misconfigured(faults)
     options = replace(ServerOptions(), **given)  # type: ignore[arg-type]
     return replace(options, data=options.data.absolute())
+
+
+def secret_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that these variables give as files, with the names of the files."""
+    files = {name: environ.get(f"{variable(name)}_FILE", "").strip() for name in secret_names()}
+    return {name: file for name, file in files.items() if file}
+
+
+def read_secret(name: str, file: str) -> str:
+    """Read a secret from its file. Raises SettingsError, whose message does not show it."""
+    return _secret(variable(name), _content(variable(name), file))
 
 
 def packed(options: ServerOptions) -> dict[str, str]:
@@ -163,13 +178,23 @@ def _found(
         fault(f"{where} and {where}_FILE are both set: leave one out")
         return where, ""
     try:
-        content = Path(file).read_bytes()[: MAX_SECRET + 1].decode("utf-8").strip()
-    except (OSError, ValueError) as error:
-        fault(f"{where}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}")
+        return where, _content(where, file)
+    except SettingsError as error:
+        fault(str(error))
         return where, ""
+
+
+def _content(where: str, file: str) -> str:
+    """The text in the file of a secret, not checked yet."""
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(MAX_SECRET + 1).decode("utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise SettingsError(f"{where}_FILE cannot be read: {why}") from None
     if not content:
-        fault(f"{where}_FILE is empty: write the value into it")
-    return where, content
+        raise SettingsError(f"{where}_FILE is empty: write the value into it")
+    return content
 
 
 def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> object:
@@ -225,6 +250,13 @@ def _together(tried: set[str]) -> list[str]:
         return []
     (there,), (missing,) = one, {"server_url", "api_url"} - one
     return [f"{variable(missing)} is missing: it is given together with {variable(there)}"]
+
+
+def _alike(given: Mapping[str, object]) -> list[str]:
+    passwords = [given.get(name) for name in ("operator_password", "status_password")]
+    if not all(passwords) or len(set(passwords)) == 2:
+        return []
+    return [f"{variable('operator_password')} must differ from {variable('status_password')}"]
 
 
 def _misspelt(environ: Mapping[str, str]) -> list[str]:
