@@ -105,8 +105,9 @@ def test_keys_clones_and_locks_bear_numbers_and_no_names(tmp_path: Path, queue: 
         project = town.project(name, "PostgreSQL")
         town.github.tenants.install(name.partition("/")[0], [name])
         town.ask(project)
-    assert all(LANE.fullmatch(key) for key in queue.keys())
-    assert len(queue.keys()) == 2
+    keys = queue.keys()
+    assert all(LANE.fullmatch(key) for key in keys)
+    assert len(keys) == 2
     town.settle()
     names = {place.name.removesuffix(".lock") for place in town.clones.iterdir()}
     assert len(names) == 2
