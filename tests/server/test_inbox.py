@@ -123,10 +123,26 @@ def test_after_a_death_each_that_was_begun_comes_alone_and_the_younger_after_the
     assert queue.keys() == set()
 
 
+def test_one_that_was_begun_comes_alone_behind_others_too(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    work = begun(queue)
+    queue.inbox.end(work, [Result(1, "waiting", "the network", queue.clock() + 60_000)], RunReport())
+    queue.inbox.put([arrival("b"), arrival("c")])
+    assert [each.id for each in begun(queue).deliveries] == ["9:b", "9:c"]
+    died(queue)
+    queue.clock.ahead += 60_000
+    came = list[list[str]]()
+    for _ in range(3):
+        work = begun(queue)
+        came.append([each.id for each in work.deliveries])
+        queue.inbox.end(work, all_done(work), RunReport())
+    assert came == [["9:a"], ["9:b"], ["9:c"]]
+
+
 def test_one_that_kills_five_times_alone_is_dead_and_its_neighbours_are_not_counted(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c")])
     assert [each.begun for each in begun(queue).deliveries] == [1, 1, 1]
-    for before in range(MOST_ALONE):
+    for before in range(5):
         died(queue)
         assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:a", before + 2)]
         assert [row.begun for row in queue.inbox.deliveries(state="waiting")] == [1, 1]
@@ -139,7 +155,7 @@ def test_one_that_kills_five_times_alone_is_dead_and_its_neighbours_are_not_coun
 
 def test_one_that_came_alone_has_five_tries_as_well_and_then_its_key_has_nothing_to_do(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    for before in range(MOST_ALONE):
+    for before in range(5):
         assert [each.begun for each in begun(queue).deliveries] == [before + 2]
         died(queue)
     assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
