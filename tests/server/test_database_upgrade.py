@@ -17,7 +17,7 @@ from tests.server.conftest import KINDS
 from tests.server.queues import LANE, all_done, arrival, keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
-OTHER, THIRD = RepositoryKey(7, 71), RepositoryKey(8, 1)
+OTHER, THIRD, FOURTH = RepositoryKey(7, 71), RepositoryKey(8, 1), RepositoryKey(8, 2)
 
 VERSION_3 = """
 create table deliveries (
@@ -104,6 +104,7 @@ def past(empty_url: str) -> Iterator[Database]:
             ("9:d", OTHER, 400, machine_clock() + 60_000, "waiting", 0, ""),
             ("9:e", THIRD, 500, 0, "dead", 0, ""),
             ("9:f", THIRD, 600, 0, "dropped", 0, ""),
+            ("9:g", FOURTH, 700, 0, "working", 2, "t2"),
         ]
         names = ("id", "lane", "at", "next_at", "state", "begun", "turn")
         making.change_each(
@@ -144,8 +145,8 @@ def test_what_waits_or_was_worked_on_in_version_3_has_a_key_for_each_repository(
     past.make_tables()
     inbox = Inbox(past, "one", machine_clock)
     assert version(past) == VERSION == 4
-    assert keys(inbox) == {LANE.key, OTHER.key}
-    assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f"]
+    assert keys(inbox) == {LANE.key, OTHER.key, FOURTH.key}
+    assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f", "9:g"]
 
 
 def test_the_work_of_version_3_goes_on_and_what_was_worked_on_comes_alone(past: Database) -> None:
@@ -159,7 +160,7 @@ def test_the_work_of_version_3_goes_on_and_what_was_worked_on_comes_alone(past: 
         assert inbox.end(work, all_done(work), RunReport())
     assert came == [[("9:b", 2)], [("9:c", 2)]]
     assert inbox.begin(leased(inbox, OTHER)) is None, "it is not due yet"
-    assert keys(inbox) == {OTHER.key}
+    assert keys(inbox) == {OTHER.key, FOURTH.key}
     assert inbox.put([arrival("b"), arrival("new", THIRD)]) == [False, True]
     assert inbox.begin(leased(inbox, THIRD)) is not None
 
@@ -173,7 +174,7 @@ def test_an_upgrade_is_made_once(past: Database) -> None:
     again.make_tables()
     again.close()
     assert version(past) == VERSION
-    assert keys(inbox) == {LANE.key, OTHER.key}
+    assert keys(inbox) == {LANE.key, OTHER.key, FOURTH.key}
     with past.transaction() as asking:
         assert asking.row("select lease from queue where key = :key", key=LANE.key) == {"lease": lease.id}
         assert asking.rows("select priority from deliveries where priority <> 1") == []
@@ -212,7 +213,7 @@ def test_version_1_is_brought_over_as_well(past: Database) -> None:
             assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
             assert asking.rows("select distinct nearest from deliveries") == [{"nearest": "[]"}]
         assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key}
+    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key, FOURTH.key}
 
 
 def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> None:
@@ -232,7 +233,7 @@ def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> Non
 def test_processes_that_start_at_once_upgrade_the_tables_once(past: Database) -> None:
     assert made_at_once(past.url) == [0] * 4
     assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key}
+    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key, FOURTH.key}
 
 
 @pytest.mark.slow

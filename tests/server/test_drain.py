@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.model import Delivery
+from tests.server.queues import leased
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
 from tests.server.standin import TURNS
 
@@ -83,6 +84,8 @@ def test_what_waits_for_the_end_goes_back_to_the_queue(stage: ServerStage) -> No
     code, seconds = stage.stop()
     assert (code, [row.state for row in issues(stage)]) == (0, ["waiting"])
     assert seconds < 6
+    with stage.inbox() as ledger:
+        assert leased(ledger, issues(stage)[0].lane), "another one goes on at once"
 
 
 def test_what_hangs_is_left_and_begun_anew(stage: ServerStage) -> None:
@@ -92,6 +95,12 @@ def test_what_hangs_is_left_and_begun_anew(stage: ServerStage) -> None:
     code, seconds = stage.stop()
     assert code == 0
     assert 7 < seconds < 10
+    with stage.inbox() as ledger:
+        lease = ledger.queue.claim("another")
+        assert lease is not None, "it is ready at once"
+        assert lease.key == issues(stage)[0].lane.key
+        assert issues(stage)[0].begun == 0, "it is not to blame"
+        ledger.give_back(lease, 0)
     stage.start()
     until(lambda: len(turned(stage, "begin")) == 2, told=stage.told)
     (row,) = issues(stage)
@@ -107,6 +116,9 @@ def test_a_worker_that_is_killed_comes_back_and_goes_on(stage: ServerStage) -> N
     stage.settle()
     until(lambda: turned(stage, "end") == [[120]], told=stage.told)  # told a moment after the inbox knows it
     assert first not in stage.children()
+    said = [line["message"] for line in stage.lines()]
+    assert "a worker ended; another one will be started" in said
+    assert not any("its leases could not be cleared" in line for line in said)
     assert stage.get("/healthz")[0] == 200
 
 

@@ -81,7 +81,7 @@ def _make_read_only(database: Database) -> None:
         database.close()
         sa.event.listen(database.engine, "connect", lambda connection, _: connection.execute("pragma query_only = on"))
         return
-    with database.session() as changing:
+    with database.transaction() as changing:
         name = database.engine.url.database
         changing.change(f'alter database "{name}" set default_transaction_read_only = on')
     database.close()

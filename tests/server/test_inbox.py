@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ from bot.server.inbox import Inbox
 from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
 from bot.server.model import Arrival, Instant, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival, leased
+from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival, leased, until
 
 OTHER = RepositoryKey(7, 71)
 URGENT, CHANGE, CATCH_UP, HISTORY = Priority
@@ -119,12 +123,28 @@ def test_after_a_death_each_that_was_begun_comes_alone_and_the_younger_after_the
     assert queue.keys() == set()
 
 
+def test_one_that_was_begun_comes_alone_behind_others_too(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    work = begun(queue)
+    queue.inbox.end(work, [Result(1, "waiting", "the network", queue.clock() + 60_000)], RunReport())
+    queue.inbox.put([arrival("b"), arrival("c")])
+    assert [each.id for each in begun(queue).deliveries] == ["9:b", "9:c"]
+    died(queue)
+    queue.clock.ahead += 60_000
+    came = list[list[str]]()
+    for _ in range(3):
+        work = begun(queue)
+        came.append([each.id for each in work.deliveries])
+        queue.inbox.end(work, all_done(work), RunReport())
+    assert came == [["9:a"], ["9:b"], ["9:c"]]
+
+
 def test_one_that_kills_five_times_alone_is_dead_and_its_neighbours_are_not_counted(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c")])
     assert [each.begun for each in begun(queue).deliveries] == [1, 1, 1]
-    for time in range(MOST_ALONE):
+    for before in range(5):
         died(queue)
-        assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:a", time + 2)]
+        assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:a", before + 2)]
         assert [row.begun for row in queue.inbox.deliveries(state="waiting")] == [1, 1]
     died(queue)
     assert [(each.id, each.begun) for each in begun(queue).deliveries] == [("9:b", 2)]
@@ -135,8 +155,8 @@ def test_one_that_kills_five_times_alone_is_dead_and_its_neighbours_are_not_coun
 
 def test_one_that_came_alone_has_five_tries_as_well_and_then_its_key_has_nothing_to_do(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    for time in range(MOST_ALONE):
-        assert [each.begun for each in begun(queue).deliveries] == [time + 2]
+    for before in range(5):
+        assert [each.begun for each in begun(queue).deliveries] == [before + 2]
         died(queue)
     assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
     assert queue.keys() == set()
@@ -376,6 +396,49 @@ def test_what_ended_before_a_worker_stops_stays_ended(queue: Queue) -> None:
     begun(queue, OTHER)
     queue.inbox.abandon()
     assert [(row.id, row.state, row.attempts) for row in queue.inbox.deliveries(lane=LANE)] == [("9:a", "waiting", 1)]
+
+
+@pytest.mark.slow
+def test_what_comes_or_is_tried_again_while_runs_end_is_done_and_nothing_twice(queue: Queue) -> None:
+    """Each delivery is dead at first, and somebody tries the dead again all the time."""
+    lanes, many, stop = (LANE, OTHER), 30, threading.Event()
+    ended = Counter[tuple[int, str]]()
+
+    def put(part: int) -> None:
+        for number in range(many):
+            queue.inbox.put([arrival(f"{part}-{number}-{lane.key}", lane) for lane in lanes])
+
+    def retry() -> None:
+        while not stop.is_set():
+            queue.inbox.retry(range(1, 4 * many + 1))
+
+    def work(name: str) -> None:
+        inbox = Inbox(queue.inbox.database, name, queue.clock)
+        while not stop.is_set():
+            lease = inbox.queue.claim(name)
+            run = inbox.begin(lease) if lease else None
+            if run is None:
+                time.sleep(0.01)
+                continue
+            results = [
+                Result(each.seq, "done" if ended[each.seq, "dead"] else "dead", "again") for each in run.deliveries
+            ]
+            ended.update((each.seq, each.state) for each in results)
+            assert inbox.end(run, results, RunReport())
+
+    with ThreadPoolExecutor(5) as pool:
+        going = [pool.submit(work, "one"), pool.submit(work, "two"), pool.submit(retry)]
+        try:
+            for each in [pool.submit(put, part) for part in range(2)]:
+                each.result(60)
+            until(lambda: queue.inbox.counts()["done"] == 4 * many or any(each.done() for each in going), 60)
+            until(lambda: not queue.keys())
+        finally:
+            stop.set()
+        for each in going:
+            each.result(10)
+    assert set(ended.values()) == {1}
+    assert len(ended) == 2 * 4 * many
 
 
 def test_one_process_leads_until_it_is_silent_for_too_long(queue: Queue) -> None:

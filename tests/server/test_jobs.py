@@ -99,7 +99,7 @@ def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue:
     work = queue.begin(leased(queue, OTHER))
     assert work is not None
     queue.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
-    assert queue.begin("9:c", OTHER, NOON) is not None
+    assert queue.begin(leased(queue, OTHER)) is not None
     assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
     assert [row.state for row in queue.deliveries(lane=OTHER)] == ["working", "done"]
 

@@ -130,7 +130,8 @@ def test_a_limit_on_how_fast_is_asked_still_holds_for_all(town: Town) -> None:
     town.settle()
     number = town.ask(known)
     town.pass_time(11)
-    town.settle()
+    town.turn(town.lane(known))
+    assert town.here.inbox.queue.claim("any") is None, "nobody waits with a lease"
     assert town.row(known, number).state == "waiting"
     assert town.comments(known, number) == []
 
@@ -145,3 +146,4 @@ def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource:
     assert register.paused_until(LANE.installation, [resource]) > queue.clock() + 50_000
     work = queue.inbox.begin(leased(queue.inbox, LANE))
     assert (work is None) == (resource in OF_ALL)
+    assert queue.keys() == {LANE.key}

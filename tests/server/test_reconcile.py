@@ -16,13 +16,14 @@ from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
-from bot.server.model import Delivery, Instant, Lease, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
 from bot.server.reconcile import PAUSES, TROUBLE, coalesced, reconcile
 from tests.fakes.payloads import EventfulProject
+from tests.fakes.state import from_epoch
 from tests.memory.remotes import holds
 from tests.server.queues import FileInbox, keys, leased
-from tests.server.town import Town
+from tests.server.town import AGO, Town
 
 AWAY = "the database is away"
 
@@ -351,6 +352,38 @@ def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town:
     assert len(town.comments(project, number)) == 1
     assert town.here.inbox.deliveries(state="waiting") == []
     assert len(town.here.rows(town.lane(project))) <= 5
+
+
+@pytest.mark.slow
+def test_a_long_history_is_read_in_parts_and_other_repositories_come_between(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.server.reconcile.PART", 0.0)  # a part is one answer of GitHub's, with fifty issues
+    large, small = town.project("octo-org/app", "PostgreSQL"), town.project("octo-org/web", "Redis")
+    town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
+    past = town.github.clock.epoch - AGO
+    for minute in range(1, 200):
+        large.open_issue("monalisa", f"Crash {minute}", "It crashes.", at=from_epoch(past + 60 * minute))
+    town.hear_of(large, Event("catch-up"))
+    town.settle()
+    half_read(town, large)
+    town.hear_of(large, Event("catch-up"))
+    town.turn(town.lane(large))
+    assert reading(town, large), "there is more to read"
+    town.pass_time(60)
+    town.ask(small)
+    found = [town.here.inbox.queue.claim("worker"), town.here.inbox.queue.claim("worker")]
+    assert [(lease.key, lease.priority) for lease in found if lease] == [
+        (town.lane(small).key, Priority.CHANGE),
+        (town.lane(large).key, Priority.HISTORY),
+    ]
+    town.here.inbox.queue.release("worker")
+    for _ in range(4):
+        town.settle()
+        town.pass_time(60)
+    assert reading(town, large) is None
+    assert len(town.done(town.lane(large))) >= 3
+    assert keys(town.here.inbox) == set()
 
 
 @pytest.mark.slow

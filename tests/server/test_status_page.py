@@ -34,6 +34,7 @@ from bot.server.status_page import (
     style,
 )
 from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
+from tests.server.queues import leased
 
 WELL = [Check("queue", True, "nothing waits")]
 DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), opened(12), "octo-org/compass", True, "done", NOW - 90_000)
@@ -289,7 +290,7 @@ def test_the_nearest_stand_on_both_pages_without_a_word_of_them() -> None:
         "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, came, "9"
     )
     ledger.put([arrival])
-    work = ledger.begin(arrival.id, arrival.lane, NOW)
+    work = ledger.begin(leased(ledger, arrival.lane))
     assert work is not None
     told = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
     result = Result(work.deliveries[0].seq, "done", told.reason, said="silent", nearest=nearest(told))

@@ -54,7 +54,7 @@ def kept(folder: Path, queue: Queue) -> bytes:
         database = Database(queue.url)
         with database.transaction() as asking:
             tables = asking.rows("select schemaname as place, tablename as name from pg_tables where schemaname in"
-                                 " ('public', 'dbos')")  # fmt: skip
+                                 " ('public', 'precedent')")  # fmt: skip
             dump = repr([asking.rows(f'select * from "{each["place"]}"."{each["name"]}"') for each in tables]).encode()
         database.close()
     return dump + b"".join(file.read_bytes() for file in files)
@@ -99,14 +99,15 @@ def test_a_token_is_in_no_database_log_file_or_argument(
 
 
 @pytest.mark.slow
-def test_lanes_clones_locks_and_tickets_bear_numbers_and_no_names(tmp_path: Path, queue: Queue) -> None:
+def test_keys_clones_and_locks_bear_numbers_and_no_names(tmp_path: Path, queue: Queue) -> None:
     town = Town(tmp_path / "town", queue.inbox)
     for name in ("octo-org/app", "octocat/app"):
         project = town.project(name, "PostgreSQL")
         town.github.tenants.install(name.partition("/")[0], [name])
         town.ask(project)
-    assert all(LANE.fullmatch(key) for key in queue.tickets.live())
-    assert len(queue.tickets.live()) == 2
+    keys = queue.keys()
+    assert all(LANE.fullmatch(key) for key in keys)
+    assert len(keys) == 2
     town.settle()
     names = {place.name.removesuffix(".lock") for place in town.clones.iterdir()}
     assert len(names) == 2
