@@ -11,6 +11,7 @@ from functools import cache
 
 from bot.comment.render import render_page
 from bot.github.events import Event
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import Check
 from bot.server.inbox import Inbox
 from bot.server.model import (
@@ -20,7 +21,6 @@ from bot.server.model import (
     MINUTE,
     Delivery,
     Instant,
-    RepositoryKey,
     RepositoryRow,
     RunRow,
     State,
@@ -42,15 +42,6 @@ SEEN = 0.015
 ANSWERS = "precedent_answers_total"
 
 Values = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryFilter:
-    """Selects deliveries by state and repository, older than the one with this number."""
-
-    state: State | None = None
-    lane: RepositoryKey | None = None
-    before: int = 0
 
 
 @cache

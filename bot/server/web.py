@@ -25,12 +25,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import UserError, WorldError
 from bot.server import metrics
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
-from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
+from bot.server.status_page import delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter
 

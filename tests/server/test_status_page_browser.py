@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import readiness_checks
-from bot.server.status_page import DeliveryFilter, delivery_page, status_page
+from bot.server.status_page import delivery_page, status_page
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
 from tests.server.gallery import NOW, OPTIONS, Days, a_day, empty, hostile
 from tools.screenshot import Browser, Tab, find_chromium, running

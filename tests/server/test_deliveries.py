@@ -1,4 +1,4 @@
-"""`precedent jobs`, run as it is typed, on a queue in a file."""
+"""`precedent deliveries`, run as it is typed, on a queue in a file."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def queue(tmp_path: Path) -> Iterator[Inbox]:
         yield made
 
 
-def jobs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bot", "jobs", *arguments, "--data", str(folder)]
+def deliveries(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bot", "deliveries", *arguments, "--data", str(folder)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
     return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
 def test_deliveries_are_listed_newest_first(queue: Inbox, tmp_path: Path) -> None:
-    done = jobs(tmp_path, "list")
+    done = deliveries(tmp_path, "list")
     assert done.returncode == 0
     at = "2026-01-05T12:00:00+00:00"
     assert done.stdout.splitlines() == [
@@ -60,15 +60,17 @@ def test_deliveries_are_listed_newest_first(queue: Inbox, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_list_can_be_narrowed_and_taken_as_json(queue: Inbox, tmp_path: Path) -> None:
-    (dead,) = json.loads(jobs(tmp_path, "list", "--state", "dead", "--json").stdout)
+    (dead,) = json.loads(deliveries(tmp_path, "list", "--state", "dead", "--json").stdout)
     assert (dead["number"], dead["issue"], dead["reason"]) == (1, 7, "it is not permitted: issues: write")
-    of_lane = json.loads(jobs(tmp_path, "list", "--lane", "17-43", "--before", "3", "--limit", "5", "--json").stdout)
+    of_lane = json.loads(
+        deliveries(tmp_path, "list", "--repo", "17-43", "--before", "3", "--limit", "5", "--json").stdout
+    )
     assert [each["number"] for each in of_lane] == [2]
 
 
 @pytest.mark.slow
 def test_a_dead_one_is_tried_again(queue: Inbox, tmp_path: Path) -> None:
-    done = jobs(tmp_path, "retry", "1", "2")
+    done = deliveries(tmp_path, "replay", "1", "2")
     assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
     found = queue.delivery(1)
     assert found is not None
@@ -78,7 +80,7 @@ def test_a_dead_one_is_tried_again(queue: Inbox, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_dropped_keeps_the_reason(queue: Inbox, tmp_path: Path) -> None:
-    done = jobs(tmp_path, "drop", "2", "--why", "archived", "--json")
+    done = deliveries(tmp_path, "drop", "2", "--why", "archived", "--json")
     assert json.loads(done.stdout) == {"asked": 1, "done": 1}
     found = queue.delivery(2)
     assert found is not None
@@ -87,9 +89,9 @@ def test_what_is_dropped_keeps_the_reason(queue: Inbox, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_all_dead_ones_at_once(queue: Inbox, tmp_path: Path) -> None:
-    assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
+    assert json.loads(deliveries(tmp_path, "replay", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
     assert queue.counts()["waiting"] == 3
-    done = jobs(tmp_path, "drop", "--all-dead")
+    done = deliveries(tmp_path, "drop", "--all-dead")
     assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
 
 
@@ -99,7 +101,7 @@ def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue:
     assert work is not None
     queue.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert queue.begin("9:c", OTHER, NOON) is not None
-    assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert deliveries(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
     assert [row.state for row in queue.deliveries(lane=OTHER)] == ["working", "done"]
 
 
@@ -109,16 +111,16 @@ def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Inbox, tmp_path:
     queue.database.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
         other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
-    done = jobs(tmp_path, "list", "--state", "dead")
+    done = deliveries(tmp_path, "list", "--state", "dead")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1\tdead")
 
 
 @pytest.mark.postgres
 def test_it_says_so_when_the_database_is_away(tmp_path: Path) -> None:
-    done = jobs(tmp_path, "list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
+    done = deliveries(tmp_path, "list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
     assert done.returncode == 1
-    assert done.stderr.startswith("precedent jobs: the queue's database does not answer (")
+    assert done.stderr.startswith("precedent deliveries: the queue's database does not answer (")
     assert "hushhush" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -126,20 +128,21 @@ def test_it_says_so_when_the_database_is_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["retry"], "precedent jobs: retry takes the numbers of deliveries, or --all-dead"),
-        (["drop", "1", "--all-dead"], "precedent jobs: drop takes the numbers of deliveries, or --all-dead"),
-        (["list", "1"], "precedent jobs: list takes no numbers: use --state, --lane, --before and --limit"),
+        (["replay"], "precedent deliveries: replay takes the numbers of deliveries, or --all-dead"),
+        (["drop", "1", "--all-dead"], "precedent deliveries: drop takes the numbers of deliveries, or --all-dead"),
+        (["list", "1"], "precedent deliveries: list takes no numbers: see `precedent deliveries --help`"),
     ],
 )
 def test_what_makes_no_sense_is_said_and_nothing_is_done(arguments: list[str], said: str, tmp_path: Path) -> None:
-    done = jobs(tmp_path, *arguments)
+    done = deliveries(tmp_path, *arguments)
     assert (done.returncode, done.stderr) == (2, f"{said}\n")
 
 
 def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
-    done = jobs(tmp_path, "list")
+    done = deliveries(tmp_path, "list")
     assert done.returncode == 2
     assert (
-        done.stderr == f"precedent jobs: there is no queue in {tmp_path}: give the server's --data or --database-url\n"
+        done.stderr
+        == f"precedent deliveries: there is no queue in {tmp_path}: give the server's --data or --database-url\n"
     )
     assert list(tmp_path.iterdir()) == []
