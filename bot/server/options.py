@@ -24,12 +24,12 @@ WORKING = ("app_id", "private_key")
 """Options that a worker needs."""
 
 REQUIRED = (*WORKING, "webhook_secret")
-RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password")
+RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
 
 GITHUB = "https://github.com"
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
-LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12}
+LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
 """Least number of characters of secrets that the operator chooses."""
 
 MAX_SECRET = 16_384
@@ -64,6 +64,9 @@ class ServerOptions:
     status_password: str = setting(
         "", "The password of the status page; if empty, the server makes one at its first start.", secret=True
     )
+    operator_password: str = setting(
+        "", "The password of whoever may also replay and drop deliveries there; if empty, nobody may.", secret=True
+    )
     server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
     api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)
     instance: str = setting(
@@ -89,7 +92,7 @@ class ServerOptions:
     def hidden(self) -> tuple[str, ...]:
         """All texts that must be in no log."""
         password = urlsplit(self.database_url).password or ""
-        passwords = (self.status_password, password, unquote(password))
+        passwords = (self.status_password, self.operator_password, password, unquote(password))
         texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, *passwords)
         return tuple(text for text in (*texts, *self.private_key.split()) if len(text) >= 8)
 

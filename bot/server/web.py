@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import json
 import logging
 import socket
 import time
 import uuid
-from base64 import b64decode
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -18,19 +16,20 @@ from typing import Any, get_args
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import UserError, WorldError
 from bot.server import metrics
+from bot.server.access import Access, Denied, Role
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
-from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
+from bot.server.rate_limiter import PeerShares, peer_of
 from bot.server.status_page import delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter
@@ -152,16 +151,12 @@ CLOSING = frozenset({408, 411, 413, 503})
 STORING = ("queue", "disk")
 """Checks that must pass to store deliveries."""
 
-REALM = 'Basic realm="precedent", charset="UTF-8"'
 PRIVATE = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send "Origin: null" with our own forms
 }
-
-FORWARDED = ("x-forwarded-for", "forwarded", "via")
-"""Headers that a proxy adds. They show that it forwards, but their content is not trusted."""
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +188,7 @@ def create_app(door: WebDoor) -> Starlette:
         Route("/metrics", endpoint=shown.metrics),
         Route("/", endpoint=shown.status),
         Route("/deliveries/{seq}", endpoint=shown.delivery),
+        Route("/operate", endpoint=shown.operate),
     ]
     made = Starlette(routes=routes, exception_handlers={WorldError: _away})
     made.router.redirect_slashes = False
@@ -256,7 +252,7 @@ class StatusRoutes:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
-        self._limiter = PasswordLimiter()
+        self._access = Access(lambda: door.options)
         self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
@@ -270,58 +266,42 @@ class StatusRoutes:
 
     def metrics(self, request: Request) -> Response:
         """Return the metrics for Prometheus."""
-        if refusal := self._refusal(request):
-            return refusal
+        if isinstance(role := self._role(request), Response):
+            return role
         door = self._door
         page = metrics.text(door.inbox, door.answered, door.clock(), for_all=door.is_leader())
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
         """Return the status page."""
-        if refusal := self._refusal(request):
-            return refusal
+        if isinstance(role := self._role(request), Response):
+            return role
         page = status_page(self._door.inbox, self._checks.now(), self._door.clock(), _wanted(request.query_params))
         return _page(page)
 
     def delivery(self, request: Request) -> Response:
         """Return the page of one delivery."""
-        if refusal := self._refusal(request):
-            return refusal
+        if isinstance(role := self._role(request), Response):
+            return role
         inbox = self._door.inbox
         found = inbox.delivery(_number(request.path_params["seq"]))
         name = inbox.installations().lane(found[0].lane).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
-    def _refusal(self, request: Request) -> Response | None:
-        """Why names of repositories must not be shown; None with the right password."""
-        options, given = self._door.options, request.headers.get("authorization", "")
-        if not given:
-            return _locked(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
-        peer, is_forwarded = peer_of(request.client), any(name in request.headers for name in FORWARDED)
-        tried = self._limiter.tried(
-            f"{peer} for others" if is_forwarded else peer,
-            lambda: knows(given, options.status_user, options.status_password),
-            near=is_near(peer) and not is_forwarded,
-        )
-        if tried.is_right:
-            return None
-        if tried.wait:
-            return _locked(429, f"too many wrong passwords: wait {tried.wait} s", {"Retry-After": str(tried.wait)})
-        log.warning("a wrong password for the status page", extra={"peer": peer})
-        return _locked(401, "that is not the password", {"WWW-Authenticate": REALM})
+    def operate(self, request: Request) -> Response:
+        """Have the browser ask for the operator's password, then return to the status page."""
+        found = self._access.operator(request.headers, request.client)
+        return RedirectResponse("/", 303, PRIVATE) if isinstance(found, Role) else _denied(found)
 
+    def _role(self, request: Request) -> Role | Response:
+        """The role of a request, or the answer to one that may not look."""
+        found = self._access.role(request.headers, request.client)
+        return found if isinstance(found, Role) else _denied(found)
 
-def knows(authorization: str, user: str, password: str) -> bool:
-    """Whether these are the credentials of basic authentication; takes the same time for all wrong ones.
-
-    An empty password is never right.
-    """
-    scheme, _, coded = authorization.partition(" ")
-    try:
-        given = b64decode(coded, validate=True) if scheme.lower() == "basic" else b""
-    except ValueError:
-        given = b""
-    return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
+    def _change(self, request: Request) -> Role | Response:
+        """``Role.OPERATE``, or the answer to a request that may not change anything."""
+        found = self._access.change(request.method, request.headers, request.client)
+        return found if isinstance(found, Role) else _denied(found)
 
 
 def _told(name: str, parts: Mapping[str, bool]) -> Response:
@@ -329,8 +309,8 @@ def _told(name: str, parts: Mapping[str, bool]) -> Response:
     return JSONResponse({name: whole, **parts}, 200 if whole else 503, PRIVATE)
 
 
-def _locked(status: int, why: str, headers: Mapping[str, str]) -> Response:
-    return PlainTextResponse(f"{why}\n", status, {**PRIVATE, **headers})
+def _denied(denied: Denied) -> Response:
+    return PlainTextResponse(f"{denied.why}\n", denied.status, {**PRIVATE, **denied.headers})
 
 
 def _page(html: str, status: int = 200) -> Response:

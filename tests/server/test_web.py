@@ -14,8 +14,8 @@ import pytest
 
 from bot.errors import UserError
 from bot.server import web
+from bot.server.access import knows
 from bot.server.model import Refused
-from bot.server.web import knows
 from bot.server.webhook import SMALL, BodyBudget
 from tests.server.client import PASSWORD, Answer, burst, delivered, head, issue_event, knowing, lines, once, signature
 from tests.server.doorway import running
@@ -288,7 +288,7 @@ def test_pages_can_load_nothing_and_are_kept_by_nobody(server: tuple[int, int]) 
         assert headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert (headers["cache-control"], headers["x-frame-options"]) == ("no-store", "DENY")
-        assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+        assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "same-origin")
         assert "set-cookie" not in headers
 
 
