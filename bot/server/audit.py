@@ -40,17 +40,19 @@ class AuditEntry:
 
 
 class AuditRecord:
-    """The entry of an action that may take several transactions; each adds what it did."""
+    """The entry of an action that may take several transactions; each adds what it did.
+
+    ``seq`` is its number, 0 if no delivery was chosen, as nothing is recorded then.
+    """
 
     def __init__(self, action: Action, who: str, chosen: str, why: str) -> None:
         self.action = action
-        self.asked = self.done = 0
+        self.seq = self.asked = self.done = 0
         self._texts = {name: _short(text) for name, text in (("who", who), ("chosen", chosen), ("why", why))}
-        self._seq = 0
 
     def add(self, transaction: Transaction, asked: int, done: int, now: Instant) -> None:
         """Count this part of the action, in the transaction that does it."""
-        if not self._seq:
+        if not self.seq:
             row = transaction.row(
                 "insert into audit (acted_at, who, action, asked, done, chosen, why)"
                 " values (:now, :who, :action, 0, 0, :chosen, :why) returning seq",
@@ -59,12 +61,12 @@ class AuditRecord:
                 **self._texts,
             )
             assert row is not None
-            self._seq = row["seq"]
+            self.seq = row["seq"]
         transaction.change(
             "update audit set asked = asked + :asked, done = done + :done where seq = :seq",
             asked=asked,
             done=done,
-            seq=self._seq,
+            seq=self.seq,
         )
         self.asked, self.done = self.asked + asked, self.done + done
 

@@ -52,7 +52,7 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def operate(inbox: Inbox, wanted: Operation) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, wanted: Operation) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
     Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. Raises WorldError; what

@@ -11,6 +11,7 @@ from bot.server.inbox_rows import delivery_row
 from bot.server.model import Delivery, Instant, RepositoryKey, State
 
 _CONDITIONS = {
+    "seq": "seq = :seq",
     "state": "state = :state",
     "lane": "lane = :lane",
     "before": "seq < :before",
@@ -28,9 +29,10 @@ _CONDITIONS = {
 class DeliveryFilter:
     """Which deliveries are meant. A field that is empty selects all; of ``reason``, only None does.
 
-    ``before``: with a lower number. ``reason``: with exactly this reason; ``says``: with a reason that contains this
-    text. ``name``: of the repository that has or had this name, "owner/name". Capitals make no difference in the two.
-    ``since``, ``until``: received at ``since`` or later, before ``until``. ``ended``: ended then or earlier.
+    ``seq``: the one with this number; ``before``: with a lower one. ``reason``: with exactly this reason; ``says``:
+    with a reason that contains this text. ``name``: of the repository that has or had this name, "owner/name". Capitals
+    make no difference in the last two. ``since``, ``until``: received at ``since`` or later, before ``until``.
+    ``ended``: ended then or earlier.
     """
 
     state: State | None = None
@@ -42,11 +44,13 @@ class DeliveryFilter:
     since: Instant = 0
     until: Instant = 0
     ended: Instant = 0
+    seq: int = 0
 
     def __str__(self) -> str:
         """The filter in words, for the audit."""
         named = {
             "": self.state or "",
+            "number": self.seq or "",
             "of": self.name or (self.lane.key if self.lane else ""),
             "with the reason": "none" if self.reason == "" else self.reason or "",
             "with a reason that contains": self.says,
@@ -59,6 +63,7 @@ class DeliveryFilter:
     def where(self) -> tuple[str, dict[str, str | int]]:
         """The condition in SQL, and its values. It is text of ours alone; all else is in the values."""
         values = {
+            "seq": self.seq or None,
             "state": self.state or None,
             "lane": self.lane.key if self.lane else None,
             "before": self.before or None,

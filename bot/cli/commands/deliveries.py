@@ -145,10 +145,10 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _operated(inbox: Inbox, given: argparse.Namespace) -> object:
-    from bot.server.dead_letters import Operation, operate
+    from bot.server.dead_letters import Operation, replay_or_drop
 
     chosen = given.numbers or _filter(given)
-    record = operate(inbox, Operation(given.action, _who(), chosen, given.why or ""))
+    record = replay_or_drop(inbox, Operation(given.action, _who(), chosen, given.why or ""))
     if given.json:
         return {"asked": record.asked, "done": record.done}
     done = "to be tried again" if given.action == "replay" else "dropped"
