@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.comment.clean_text import one_line
 from bot.server.audit import Action, AuditRecord, numbers_in_words
 from bot.server.database import Database, Row, Transaction
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
@@ -66,7 +67,7 @@ def replay_or_drop(inbox: Inbox, wanted: Operation) -> AuditRecord:
         if wanted.action == "replay":
             inbox.retry(some, record)
         else:
-            inbox.drop(some, wanted.why[:MOST_CHARACTERS] or BY_HAND, record)
+            inbox.drop(some, one_line(wanted.why)[:MOST_CHARACTERS] or BY_HAND, record)
     record.log()
     return record
 

@@ -58,7 +58,7 @@ class DeliveryFilter:
             "received before": _moment(self.until),
             "ended by": _moment(self.ended),
         }
-        return "all " + ", ".join(f"{words} {value}".strip() for words, value in named.items() if value)
+        return f"all {', '.join(f'{words} {value}'.strip() for words, value in named.items() if value)}".rstrip()
 
     def where(self) -> tuple[str, dict[str, str | int]]:
         """The condition in SQL, and its values. It is text of ours alone; all else is in the values."""

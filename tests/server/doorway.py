@@ -61,12 +61,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("port", type=int)
     parser.add_argument("--password", default=PASSWORD)
+    parser.add_argument("--operator", default="")
     parser.add_argument("--patience", type=float, default=web.HEADERS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    options = ServerOptions(data=given.folder, status_password=given.password)
+    options = ServerOptions(data=given.folder, status_password=given.password, operator_password=given.operator)
     with opened(options, "web", hurry=True) as inbox:
         ledger = Away(inbox.database, inbox.tickets, "web", inbox.now)
         ledger.sign = options.data / "away"
