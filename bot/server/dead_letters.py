@@ -53,17 +53,17 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def replay_or_drop(inbox: Inbox, wanted: Operation) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, wanted: Operation, at_once: int = AT_ONCE) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
-    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. Raises WorldError; what
-    was done until then is recorded.
+    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. Each ``at_once`` are one
+    transaction. Raises WorldError; what was done until then is recorded.
     """
     numbers = _numbers(inbox, wanted.chosen)
     in_words = str(wanted.chosen) if isinstance(wanted.chosen, DeliveryFilter) else numbers_in_words(numbers)
     record = AuditRecord(wanted.action, wanted.who, in_words, wanted.why)
-    for start in range(0, len(numbers), AT_ONCE):
-        some = numbers[start : start + AT_ONCE]
+    for start in range(0, len(numbers), at_once):
+        some = numbers[start : start + at_once]
         if wanted.action == "replay":
             inbox.retry(some, record)
         else:

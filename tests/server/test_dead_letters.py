@@ -8,7 +8,6 @@ import logging
 import pytest
 
 from bot.errors import WorldError
-from bot.server import dead_letters
 from bot.server.audit import AuditRecord, audit_entries, numbers_in_words
 from bot.server.dead_letters import Operation, dead_groups, replay_or_drop
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
@@ -96,12 +95,11 @@ def test_a_group_names_at_most_five_repositories(queue: Queue) -> None:
     assert (group.repositories, len(group.names)) == (7, 5)
 
 
-def test_an_action_in_several_parts_is_one_entry(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_action_in_several_parts_is_one_entry(queue: Queue) -> None:
     numbers = put_aside(queue, AWAY, *range(1, 8))
-    monkeypatch.setattr(dead_letters, "AT_ONCE", 3)
     queue.inbox.drop(numbers[:1], "before")
     wanted = Operation("replay", "octocat", [*numbers, numbers[0], 99], "it is back")
-    record = replay_or_drop(queue.inbox, wanted)
+    record = replay_or_drop(queue.inbox, wanted, at_once=3)
     assert (record.asked, record.done) == (8, 6), "each number counts once"
     assert states(queue) == ["dropped", *["waiting"] * 6]
     (entry,) = audit_entries(queue.inbox.database)
@@ -109,16 +107,13 @@ def test_an_action_in_several_parts_is_one_entry(queue: Queue, monkeypatch: pyte
     assert (entry.chosen, entry.why) == ("1 2 3 4 5 6 7 99", "it is back")
 
 
-def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dead_letters, "AT_ONCE", 2)
+def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(queue: Queue) -> None:
     lanes = [RepositoryKey(7, number) for number in range(71, 75)]
     for lane in lanes:
         put_aside(queue, AWAY, 10, lane=lane)
     failing: Inbox = queue.with_tickets(Losing(queue.tickets, 3))  # type: ignore[arg-type]
     with pytest.raises(ConnectionError):
-        replay_or_drop(failing, Operation("replay", "octocat", DeliveryFilter("dead")))
+        replay_or_drop(failing, Operation("replay", "octocat", DeliveryFilter("dead")), at_once=2)
     assert states(queue) == ["waiting", "waiting", "dead", "dead"]
     (entry,) = audit_entries(queue.inbox.database)
     assert (entry.asked, entry.done, entry.chosen) == (2, 2, "all dead")
