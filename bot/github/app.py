@@ -106,14 +106,10 @@ class DeliveryInfo:
     repository_id: int = 0
 
 
-class App:
-    """An App and its key. Several threads may use it; close it with `close`, or use it as a context.
+class _Session:
+    """Connections for requests that are signed with one key."""
 
-    Every method raises ForgeError if GitHub cannot be used. Messages never contain a token or the key.
-    """
-
-    def __init__(self, app_id: int, key: str, api_url: str = "https://api.github.com") -> None:
-        """Raises UserError if ``key`` is not an RSA private key in PEM."""
+    def __init__(self, app_id: int, key: str, api_url: str) -> None:
         # A cache of its own, since the shared one keeps signatures by a key that may have been replaced.
         self._github = GitHub(
             AppAuthStrategy(str(app_id), key),
@@ -132,8 +128,37 @@ class App:
         self._context = contextvars.Context()
         self._context.run(self._github.__enter__)
 
+    def ask(self, verb: str, path: str, token: str, **given: Any) -> Response[Any]:
+        asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
+        answer: Response[Any] = self._context.copy().run(lambda: asking.request(verb, path, **given))
+        return answer
+
     def close(self) -> None:
         self._context.run(self._github.__exit__)
+
+
+class App:
+    """An App and its key. Several threads may use it; close it with `close`, or use it as a context.
+
+    Every method raises ForgeError if GitHub cannot be used. Messages never contain a token or the key.
+    """
+
+    def __init__(self, app_id: int, key: str, api_url: str = "https://api.github.com") -> None:
+        """Raises UserError if ``key`` is not an RSA private key in PEM."""
+        self._id = app_id
+        self._api_url = api_url
+        self._opened = [_Session(app_id, key, api_url)]
+
+    def use_key(self, key: str) -> None:
+        """Sign with this key from now on; requests that are under way end with the former one.
+
+        Raises UserError, and keeps the former key, if ``key`` is not an RSA private key in PEM.
+        """
+        self._opened.append(_Session(self._id, key, self._api_url))
+
+    def close(self) -> None:
+        for session in self._opened:
+            session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,10 +256,8 @@ class App:
                 return
 
     def _ask(self, verb: str, path: str, token: str = "", **given: Any) -> Response[Any]:
-        asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
         try:
-            answer: Response[Any] = self._context.copy().run(lambda: asking.request(verb, path, **given))
-            return answer
+            return self._opened[-1].ask(verb, path, token, **given)
         except RequestFailed as error:
             raise _meaning(error.response, path) from None
         except RequestError as error:

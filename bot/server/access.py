@@ -1,7 +1,7 @@
 """Decides who may see the status page and who may change something there, from the headers of a request.
 
 People prove who they are by basic authentication; there are no cookies. A browser repeats a password by itself, even
-for a form of another site, so a change must also come from a page of ours.
+for a form of another site, so a change must also come from one of our own pages.
 """
 
 from __future__ import annotations

@@ -53,7 +53,14 @@ class Lines(logging.Formatter):
     def __init__(self, form: Literal["json", "text"] = "json", secrets: Iterable[str] = ()) -> None:
         super().__init__()
         self._form = form
-        longest_first = sorted({text for text in secrets if text}, key=len, reverse=True)
+        self._texts: frozenset[str] = frozenset()
+        self._secrets: re.Pattern[str] | None = None
+        self.hide(secrets)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Remove these texts too."""
+        self._texts |= {text for text in secrets if text}
+        longest_first = sorted(self._texts, key=len, reverse=True)
         self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def format(self, record: logging.LogRecord) -> str:
@@ -101,6 +108,14 @@ def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: Te
     root.setLevel(logging.WARNING)
     logging.getLogger("bot").setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
+
+
+def hide(secrets: Iterable[str]) -> None:
+    """Also keep these texts out of the log of this process, from now on."""
+    texts = list(secrets)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, Lines):
+            handler.formatter.hide(texts)
 
 
 class Bug(PrecedentError):

@@ -134,10 +134,22 @@ def read_options(
         elif name in required and not any(fault.startswith(where) for fault in faults):
             faults.append(f"{where} is missing: {_what(name)}")
     faults += _together(tried)
+    faults += _alike(given)
     if faults:
         raise Misconfigured(faults)
     options = replace(ServerOptions(), **given)  # type: ignore[arg-type]
     return replace(options, data=options.data.absolute())
+
+
+def secret_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that these variables give as files, with the names of the files."""
+    files = {name: environ.get(f"{variable(name)}_FILE", "").strip() for name in secret_names()}
+    return {name: file for name, file in files.items() if file}
+
+
+def read_secret(name: str, file: str) -> str:
+    """Read a secret from its file. Raises SettingsError, whose message does not show it."""
+    return _secret(variable(name), _content(variable(name), file))
 
 
 def packed(options: ServerOptions) -> dict[str, str]:
@@ -166,13 +178,23 @@ def _found(
         fault(f"{where} and {where}_FILE are both set: leave one out")
         return where, ""
     try:
-        content = Path(file).read_bytes()[: MAX_SECRET + 1].decode("utf-8").strip()
-    except (OSError, ValueError) as error:
-        fault(f"{where}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}")
+        return where, _content(where, file)
+    except SettingsError as error:
+        fault(str(error))
         return where, ""
+
+
+def _content(where: str, file: str) -> str:
+    """The text in the file of a secret, not checked yet."""
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(MAX_SECRET + 1).decode("utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise SettingsError(f"{where}_FILE cannot be read: {why}") from None
     if not content:
-        fault(f"{where}_FILE is empty: write the value into it")
-    return where, content
+        raise SettingsError(f"{where}_FILE is empty: write the value into it")
+    return content
 
 
 def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> object:
@@ -228,6 +250,13 @@ def _together(tried: set[str]) -> list[str]:
         return []
     (there,), (missing,) = one, {"server_url", "api_url"} - one
     return [f"{variable(missing)} is missing: it is given together with {variable(there)}"]
+
+
+def _alike(given: Mapping[str, object]) -> list[str]:
+    passwords = [given.get(name) for name in ("operator_password", "status_password")]
+    if not all(passwords) or len(set(passwords)) == 2:
+        return []
+    return [f"{variable('operator_password')} must differ from {variable('status_password')}"]
 
 
 def _misspelt(environ: Mapping[str, str]) -> list[str]:

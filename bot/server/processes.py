@@ -38,6 +38,7 @@ from bot.server.options import ServerOptions, new_password, packed, password_fil
 from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
+from bot.server.secret_files import SecretFiles
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
 from bot.server.webhook import WebhookRules
 from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
@@ -207,7 +208,13 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spaw
         rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
         leads = Lead(locks(inbox.database, _places(options)), TELLS)
         door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
-        with _kept_running(Children(partial(start, options), options.workers), stop):
+
+        def use(new: ServerOptions) -> None:
+            _app(new).close()  # a key that cannot sign is refused
+            door.renew(new)
+
+        SecretFiles(options, os.environ, use).watch()
+        with _kept_running(Children(lambda: start(door.options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
@@ -258,6 +265,7 @@ def _worked(options: ServerOptions, run: Run, parent: int) -> int:
         login = _login(options, inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
+        SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), tells=not parent).watch()
         clones, clock = CloneCache(options.data / "clones", options.clones_mb), inbox.now
         dependencies = RunDependencies(
             options=options,
@@ -323,6 +331,7 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 def _begin(options: ServerOptions) -> None:
     """Set up a process: its log, and no core dump, which would contain secrets."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -10,7 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
@@ -167,7 +167,7 @@ PRIVATE = {
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WebDoor:
     """The parts of the web server. ``clock`` gives milliseconds since 1970.
 
@@ -181,6 +181,11 @@ class WebDoor:
     clock: Callable[[], Instant]
     is_leader: Callable[[], bool] = lambda: True
     answered: metrics.Answered = field(default_factory=metrics.Answered)
+
+    def renew(self, options: ServerOptions) -> None:
+        """Use the secrets of these options, from the next request on."""
+        self.options = options
+        self.rules = replace(self.rules, secrets=options.secrets)
 
 
 def create_app(door: WebDoor) -> Starlette:

@@ -44,6 +44,19 @@ def test_the_app_says_who_it_is_and_what_it_may_do(forge: FakeGitHub, app: App) 
     assert set(EVENTS) <= set(about.events)
 
 
+def test_a_new_key_is_used_from_the_next_request_on(forge: FakeGitHub, app: App) -> None:
+    private, public = key_pair("another")
+    app.about()
+    with pytest.raises(UserError, match="no RSA key in PEM"):
+        app.use_key(private[:200])
+    assert app.about().id == 77
+    app.use_key(private)
+    with pytest.raises(Unauthorised):
+        app.about()
+    forge.apps.known[77].public_key = public
+    assert app.about().id == 77
+
+
 @pytest.mark.parametrize("ahead", [0, 90, -3600])
 def test_the_clock_of_github_is_compared_with_ours(forge: FakeGitHub, app: App, ahead: int) -> None:
     forge.ahead = ahead

@@ -14,7 +14,6 @@ import pytest
 
 from bot.errors import UserError
 from bot.server import web
-from bot.server.access import knows
 from bot.server.model import Refused
 from bot.server.webhook import SMALL, BodyBudget
 from tests.server.client import PASSWORD, Answer, burst, delivered, head, issue_event, knowing, lines, once, signature
@@ -275,11 +274,6 @@ def test_without_it_nobody_does_as_a_proxy_on_this_machine_may_ask_for_anybody(
 def test_a_name_or_a_password_that_is_another_is_none(server: tuple[int, int], credentials: str) -> None:
     assert asyncio.run(once(server[0], "GET", "/")).status == 200, "wrong ones in a row would have to wait"
     assert asyncio.run(once(server[0], "GET", "/", knowing(credentials))).status == 401
-
-
-def test_a_password_that_is_none_is_known_by_nobody() -> None:
-    assert not knows(knowing("precedent:")["Authorization"], "precedent", "")
-    assert knows(knowing("precedent:x")["Authorization"], "precedent", "x")
 
 
 def test_pages_can_load_nothing_and_are_kept_by_nobody(server: tuple[int, int]) -> None:
