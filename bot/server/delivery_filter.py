@@ -61,7 +61,7 @@ class DeliveryFilter:
         return f"all {', '.join(f'{words} {value}'.strip() for words, value in named.items() if value)}".rstrip()
 
     def where(self) -> tuple[str, dict[str, str | int]]:
-        """The condition in SQL, and its values. It is text of ours alone; all else is in the values."""
+        """The condition in SQL, and its values. It holds only our own words; all others are values."""
         values = {
             "seq": self.seq or None,
             "state": self.state or None,
