@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from bot.comment.clean_text import one_line
 from bot.server.audit import Action, AuditRecord, numbers_in_words
-from bot.server.database import Database, Row, Transaction
-from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
+from bot.server.database import Database
+from bot.server.delivery_filter import DeliveryFilter, select_numbers
 from bot.server.inbox import Inbox
+from bot.server.inbox_rows import delivery_row
 from bot.server.model import Delivery, Instant
 
 AT_ONCE = 1_000
@@ -21,6 +22,26 @@ NAMED = 5
 BY_HAND = "dropped by hand"
 MOST_CHARACTERS = 200
 """Characters of the reason for a drop that are stored."""
+
+# Each reads the dead deliveries once, whatever the number of groups: after a long outage there may be many.
+_GROUPS = (
+    "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
+    " count(distinct lane) as lanes from deliveries where {where} group by reason"
+    " order by many desc, reason limit :most"
+)
+_NAMES = (
+    "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.lane) as name from"
+    " (select reason, lane, max(name) as name,"
+    " row_number() over (partition by reason order by count(*) desc, lane) as place"
+    " from deliveries where state = 'dead' and reason in :reasons group by reason, lane) as counted"
+    " left join repositories on repositories.lane = counted.lane where place <= :named order by place"
+)
+_NEWEST = (
+    "select * from deliveries where seq in (select seq from (select seq,"
+    " row_number() over (partition by reason order by seq desc) as place"
+    " from deliveries where state = 'dead' and reason in :reasons) as numbered where place <= :newest)"
+    " order by seq desc"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +106,22 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
     With a ``reason``, only that group.
     """
     where, values = DeliveryFilter(state="dead", reason=reason).where()
-    sql = (
-        "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"  # noqa: S608 (our own words)
-        f" count(distinct lane) as lanes from deliveries where {where} group by reason"
-        " order by many desc, reason limit :most"
-    )
     with database.transaction() as asking:
-        return [_group(asking, row, newest) for row in asking.rows(sql, most=most, **values)]
-
-
-def _group(asking: Transaction, row: Row, newest: int) -> DeadGroup:
-    wanted = DeliveryFilter(state="dead", reason=row["reason"])
-    where, values = wanted.where()
-    sql = (
-        "select coalesce(nullif(max(repositories.name), ''), nullif(max(deliveries.name), ''), lane) as name"  # noqa: S608 (our own words)
-        f" from (select lane, name from deliveries where {where}) as deliveries"
-        " left join repositories using (lane) group by lane order by count(*) desc, lane limit :most"
-    )
-    names = tuple(named["name"] for named in asking.rows(sql, most=NAMED, **values))
-    deliveries = tuple(select_deliveries(asking, wanted, newest))
-    return DeadGroup(row["reason"], row["many"], row["first"], row["last"], row["lanes"], names, deliveries)
+        found = asking.rows(_GROUPS.format(where=where), most=most, **values)
+        reasons = [row["reason"] for row in found]
+        if not reasons:
+            return []
+        names = asking.rows(_NAMES, reasons=reasons, named=NAMED)
+        deliveries = [delivery_row(row) for row in asking.rows(_NEWEST, reasons=reasons, newest=newest)]
+    return [
+        DeadGroup(
+            row["reason"],
+            row["many"],
+            row["first"],
+            row["last"],
+            row["lanes"],
+            tuple(each["name"] for each in names if each["reason"] == row["reason"]),
+            tuple(each for each in deliveries if each.reason == row["reason"]),
+        )
+        for row in found
+    ]
