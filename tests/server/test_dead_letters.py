@@ -45,6 +45,7 @@ def states(queue: Queue) -> list[str]:
         (DeliveryFilter(reason=HOSTILE), [3]),
         (DeliveryFilter(reason="\0\udc80"), []),
         (DeliveryFilter(says="ANSWER (502)"), [1, 2]),
+        (DeliveryFilter(says="github DID"), [1, 2]),
         (DeliveryFilter(says="100 % of \\ _"), [3]),
         (DeliveryFilter(says="100%"), []),
         (DeliveryFilter(says="1__ %"), []),
