@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from bot.errors import UserError
 from bot.github.app import App
 from bot.server.log import HIDDEN, write_logs
 from bot.server.options import ServerOptions, read_options, variable
-from bot.server.secret_files import SecretFiles
+from bot.server.secret_files import EVERY, SecretFiles
 from tests.github.keys import key_pair
 from tests.server import client
 from tests.server.stage import APP, SECRET, ServerStage, until
@@ -113,6 +114,15 @@ def test_a_new_value_is_used_alone_and_in_no_line_of_the_log(watched: Watched, n
     for text in (value.strip(), FILES[name]):
         logging.getLogger("bot").info("it is %s", text.split("\n")[-2 if "\n" in text else 0])
     assert watched.lines()[1:] == [f"it is {HIDDEN}"] * 2
+
+
+def test_all_that_changed_so_far_is_used_together(watched: Watched) -> None:
+    watched.file("webhook_secret_old").write_text(FIRST, encoding="utf-8")
+    watched.settle()
+    watched.file("webhook_secret").write_text(THIRD, encoding="utf-8")
+    watched.settle()
+    assert watched.used[-1].secrets == (THIRD.encode(), FIRST.encode())
+    assert len(watched.used) == 2
 
 
 def test_a_file_that_is_being_written_is_read_at_the_next_look(watched: Watched) -> None:
@@ -214,11 +224,14 @@ def test_a_worker_leaves_the_lines_about_refused_values_to_the_process_that_star
 def test_sighup_reads_all_files_at_once(watched: Watched) -> None:
     before = signal.getsignal(signal.SIGHUP)
     try:
+        watched.begin(every=3600)
         watched.file("status_password").write_text(SECOND, encoding="utf-8")
-        watched.begin(every=3600).watch()
+        watched.files.watch()
+        until(lambda: watched.used)
         watched.file("status_password").write_text(THIRD, encoding="utf-8")
-        until(lambda: watched.used or signal.raise_signal(signal.SIGHUP))
-        assert watched.used[-1].status_password == THIRD
+        signal.raise_signal(signal.SIGHUP)
+        until(lambda: len(watched.used) == 2)
+        assert [new.status_password for new in watched.used] == [SECOND, THIRD]
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -293,6 +306,7 @@ def test_a_new_key_of_the_app_reaches_the_workers_that_run(stage: Rotated) -> No
     stage.rest()
     private, public = key_pair("another")
     stage.change("private-key", "-----BEGIN RSA PRIVATE KEY-----")
+    time.sleep(2.5 * EVERY)  # for the worker to see it too
     stage.change("private-key", private)
     until(lambda: stage.said("private-key") == 3, told=stage.told)  # refused; read by the server, and by the worker
     stage.app.public_key = public
@@ -306,6 +320,7 @@ def test_a_new_key_of_the_app_reaches_the_workers_that_run(stage: Rotated) -> No
     os.kill(worker, signal.SIGKILL)
     until(lambda: {line["pid"] for line in stage.lines() if line["message"] == "working"} - {worker}, told=stage.told)
     stage.stop()
+    assert stage.told().count("the former value stays") == 1
     assert not [line for line in (*key_pair()[0].splitlines(), *private.splitlines())[1:-1] if line in stage.told()]
 
 
