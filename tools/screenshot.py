@@ -154,8 +154,8 @@ class Tab:
 
 
 @contextmanager
-def running(program: str) -> Iterator[Browser]:
-    """A Chromium without a network and without a past, which ends with the block."""
+def running(program: str, *flags: str) -> Iterator[Browser]:
+    """A Chromium without a network and without a past, which ends with the block; ``flags`` can change that."""
     (hears, commands), (answers, says) = _pipe(), _pipe()
 
     def connect() -> None:
@@ -164,7 +164,7 @@ def running(program: str) -> Iterator[Browser]:
 
     with tempfile.TemporaryDirectory(prefix="screenshot-", ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            [program, *FLAGS, NO_NETWORK, f"--user-data-dir={profile}"],
+            [program, *FLAGS, *(flags or (NO_NETWORK,)), f"--user-data-dir={profile}"],
             preexec_fn=connect,  # noqa: PLW1509 - this program has one thread
             pass_fds=(3, 4),
             stdin=subprocess.DEVNULL,

@@ -464,18 +464,27 @@ def worker(command: argparse.ArgumentParser) -> None:
     command.add_argument("--name", default="", help=argparse.SUPPRESS)
 
 
-@command(SERVER, "jobs list")
-def jobs(command: argparse.ArgumentParser) -> None:
-    """List a server's deliveries; retry or drop some."""
+@command(SERVER, "deliveries list --state dead")
+def deliveries(command: argparse.ArgumentParser) -> None:
+    """List a server's deliveries; replay or drop some.
+
+    Actions: list them; show one in full; replay dead ones; drop dead or waiting ones; audit, who replayed or dropped
+    some.
+    """
     add = command.add_argument
-    add("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
-    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="deliveries to retry or drop, by number")
-    add("--all-dead", action="store_true", help="retry, drop: all dead deliveries instead of numbers")
-    add("--state", choices=STATES, help="list: deliveries in this state")
-    add("--lane", metavar="ID-ID", help="list: deliveries of this repository, as listed")
-    add("--before", type=_positive, default=0, metavar="NUMBER", help="list: deliveries before this one")
-    add("--limit", type=_positive, default=50, metavar="N", help="list: at most 1000 (default 50)")
-    add("--why", default="dropped by hand", metavar="TEXT", help="drop: the reason that is stored")
+    actions = ("list", "show", "replay", "drop", "audit")
+    add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
+    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
+    add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
+    add("--state", choices=STATES, help="filter: only deliveries in this state")
+    add("--reason", metavar="TEXT", help="filter: only those whose reason contains this")
+    add("--repo", metavar="REPOSITORY", help="filter: only those of this one, OWNER/NAME or its key as listed")
+    when = "2026-05-03, or 7d, 4w, 6m, 1y ago"
+    add("--since", type=since, metavar="WHEN", help=f"filter: only those received since {when}; audit: done since")
+    add("--until", type=since, metavar="WHEN", help="filter: only those received before then; audit: done before")
+    add("--before", type=_positive, metavar="NUMBER", help="list, audit: only what is older than this one")
+    add("--limit", type=_positive, metavar="N", help="list, audit: at most 1000 (default 50)")
+    add("--why", metavar="TEXT", help="replay, drop: the reason, which is stored")
     add_server(command, "data", "database_url")
     add_json(command, "the answer")
     add_header(command)

@@ -36,7 +36,10 @@ SHIPPED = shipped("templates")
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
-PAGES = ("report.html.j2", "report.css", "report.js", "status.html.j2", "delivery.html.j2", "status.css")
+PAGES = (
+    *("report.html.j2", "report.css", "report.js"),
+    *("status.html.j2", "delivery.html.j2", "dead.html.j2", "status.css"),
+)
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPEAKS_FOR_A_PERSON = re.compile(

@@ -76,6 +76,9 @@ create table if not exists repositories (
 create table if not exists installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
+create table if not exists audit (
+  seq {serial}, acted_at {big} not null, who text not null, action text not null, asked {big} not null,
+  done {big} not null, chosen text not null, why text not null);
 create table if not exists pauses (
   installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
 create table if not exists tallies (

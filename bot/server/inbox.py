@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from bot.github.errors import OF_ALL
 from bot.github.events import Event
+from bot.server.audit import AuditRecord, purge_audit
 from bot.server.database import SCHEMA, Database, Transaction, written
+from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.inbox_rows import (
     MOST_ALONE,
     NEVER_ENDED,
@@ -175,14 +177,8 @@ class Inbox:
         self, *, state: State | None = None, lane: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
         """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
-        asked: dict[str, str | int] = {"state": state or "", "lane": lane.key if lane else "", "before": before}
-        wanted = [f"{name} = :{name}" for name in ("state", "lane") if asked[name]]
-        wanted += ["seq < :before"] if before else []
-        where = f"where {' and '.join(wanted)}" if wanted else ""
-        values = {name: value for name, value in asked.items() if value}
         with self.database.transaction() as asking:
-            sql = f"select * from deliveries {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
-            return [delivery_row(row) for row in asking.rows(sql, limit=limit, **values)]
+            return select_deliveries(asking, DeliveryFilter(state, lane, before), limit)
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
         """A delivery and the last run that handled it; None for an unknown number."""
@@ -201,7 +197,7 @@ class Inbox:
                 found |= {row["id"] for row in asking.rows("select id from deliveries where id in :ids", ids=some)}
         return frozenset(found)
 
-    def retry(self, seqs: Sequence[int]) -> int:
+    def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
         """Dead → waiting, with the attempts reset and a ticket. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
@@ -211,16 +207,22 @@ class Inbox:
         with self.database.transaction() as retrying:
             found = [row for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
             self._call(retrying, [(row["lane"], Priority(row["priority"])) for row in found])
+            if audit:
+                audit.add(retrying, len(seqs), len(found), now)
             return len(found)
 
-    def drop(self, seqs: Sequence[int], why: str) -> int:
+    def drop(self, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
         """Waiting or dead → dropped. Returns how many."""
         sql = (
             "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
             " where state in ('waiting', 'dead') and seq in :seqs"
         )
+        now = self.now()
         with self.database.transaction() as dropping:
-            return sum(dropping.change(sql, why=why, now=self.now(), seqs=some) for some in _parts(seqs))
+            count = sum(dropping.change(sql, why=why, now=now, seqs=some) for some in _parts(seqs))
+            if audit:
+                audit.add(dropping, len(seqs), count, now)
+            return count
 
     def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
         """How many deliveries are in each of these states, counted up to ``most``."""
@@ -253,6 +255,7 @@ class Inbox:
             workers = "delete from pulses where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
+            purge_audit(purging, before)
         self._add_up()
         return purged
 

@@ -26,7 +26,7 @@ SILENT = (Gone, Archived, CannotComment, Invalid, UserError)
 """Errors without a remedy here, so silence is right. A `UserError` is about the repository's settings."""
 
 FOR_THE_OWNER = (NotPermitted, RemoteRefused, ForeignFormat)
-"""Errors that a person has to fix; then `precedent jobs retry` continues."""
+"""Errors that a person has to fix; then `precedent deliveries replay` continues."""
 
 
 class RepositoryMoved(WorldError):

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from urllib.parse import urlencode
 
 from bot.comment.render import render_page
 from bot.github.events import Event
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import Check
 from bot.server.inbox import Inbox
 from bot.server.model import (
@@ -20,7 +22,6 @@ from bot.server.model import (
     MINUTE,
     Delivery,
     Instant,
-    RepositoryKey,
     RepositoryRow,
     RunRow,
     State,
@@ -39,31 +40,29 @@ REASONS = 5
 SEEN = 0.015
 """The smallest visible part of a bar, given to every value above zero."""
 
+DEAD = "/dead"
+"""The address of the page of dead deliveries."""
+
 ANSWERS = "precedent_answers_total"
 
 Values = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryFilter:
-    """Selects deliveries by state and repository, older than the one with this number."""
-
-    state: State | None = None
-    lane: RepositoryKey | None = None
-    before: int = 0
-
-
 @cache
 def style() -> str:
-    """Return the style sheet of both pages."""
+    """Return the style sheet of all pages."""
     return render_page("status.css", {})
 
 
 @cache
-def policy() -> str:
-    """Return the content security policy: nothing may be loaded, except the style of the page."""
+def policy(*, has_forms: bool = False) -> str:
+    """Return the content security policy: nothing may be loaded, except the style of the page.
+
+    Forms may be sent only from a page that has some, and only to this server.
+    """
     digest = b64encode(hashlib.sha256(style().encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    target = "'self'" if has_forms else "'none'"
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action {target}"
 
 
 def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
@@ -88,7 +87,7 @@ def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: Del
         "repositories": [_repository(row, now) for row in lanes[:REPOSITORIES]],
         "more": max(0, len(lanes) - REPOSITORIES),
     }
-    return render_page("status.html.j2", values | _frame(now))
+    return render_page("status.html.j2", values | frame(now))
 
 
 def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
@@ -97,21 +96,22 @@ def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, na
     ``name`` is the name of the repository if the delivery has none.
     """
     if found is None:
-        return render_page("delivery.html.j2", {"entry": None} | _frame(now))
+        return render_page("delivery.html.j2", {"entry": None} | frame(now))
     delivery, run = found
     values: Values = {
         "entry": _entry(delivery, now, name),
-        "is_dead": delivery.state == "dead",
+        "group": dead_link(delivery.reason) if delivery.state == "dead" else "",
         "steps": _steps(delivery, run, now),
         "stages": _stages(run),
         "notes": run.notes if run else (),
         "facts": _facts(delivery, run),
     }
-    return render_page("delivery.html.j2", values | _frame(now))
+    return render_page("delivery.html.j2", values | frame(now))
 
 
-def _frame(now: Instant) -> Values:
-    return {"style": style(), "policy": policy(), "now": moment(now)}
+def frame(now: Instant, *, has_forms: bool = False) -> Values:
+    """Return the values that all pages have."""
+    return {"style": style(), "policy": policy(has_forms=has_forms), "now": moment(now)}
 
 
 def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
@@ -146,7 +146,7 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
             "name": STATES[state][1],
             "value": _many(counts.get(state, 0)),
             "about": about,
-            "link": _link(DeliveryFilter(state)) if state == "dead" and counts.get(state, 0) else "",
+            "link": DEAD if state == "dead" and counts.get(state, 0) else "",
         }
         for state, about in abouts.items()
     ]
@@ -210,14 +210,19 @@ def _link(wanted: DeliveryFilter, before: int = 0) -> str:
     return f"/?{query}#deliveries" if query else "/#deliveries"
 
 
+def dead_link(reason: str, before: int = 0) -> str:
+    """Return the address of the dead deliveries with this reason."""
+    return f"{DEAD}?{urlencode({'reason': reason} | ({'before': before} if before else {}))}"
+
+
 def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
-    event, lane = delivery.event, delivery.lane
+    event = delivery.event
     shown = {number for number, _ in delivery.matches}
     return {
         "link": f"/deliveries/{delivery.seq}",
         "seq": delivery.seq,
         "badge": badge(delivery),
-        "name": delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}"),
+        "name": repository_of(delivery, name),
         "number": event.number,
         "happened": happened(event),
         "came": moment(delivery.received_at, now),
@@ -239,6 +244,12 @@ def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
             for number, similarity, why in delivery.nearest
         ],
     }
+
+
+def repository_of(delivery: Delivery, name: str = "") -> str:
+    """Return the name of the delivery's repository, else ``name``, else its numbers."""
+    lane = delivery.lane
+    return delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}")
 
 
 def _repository(row: RepositoryRow, now: Instant) -> Values:

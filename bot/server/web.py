@@ -12,10 +12,11 @@ import uuid
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
+from urllib.parse import parse_qsl
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -24,12 +25,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bot.errors import UserError, WorldError
 from bot.server import metrics
 from bot.server.access import Access, Denied, Role
+from bot.server.dead_letters import replay_or_drop
+from bot.server.dead_page import DeadView, dead_page, operation_of
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
-from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
+from bot.server.status_page import DEAD, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter
 
@@ -147,6 +151,9 @@ LATER = "60"
 CLOSING = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, since the rest of a body may follow."""
 
+MOST_OF_FORM = 65_536
+"""Bytes of a form."""
+
 STORING = ("queue", "disk")
 """Checks that must pass to store deliveries."""
 
@@ -193,6 +200,8 @@ def create_app(door: WebDoor) -> Starlette:
         Route("/", endpoint=shown.status),
         Route("/deliveries/{seq}", endpoint=shown.delivery),
         Route("/operate", endpoint=shown.operate),
+        Route(DEAD, endpoint=shown.dead, methods=["GET"]),
+        Route(DEAD, endpoint=shown.change_dead, methods=["POST"]),
     ]
     made = Starlette(routes=routes, exception_handlers={WorldError: _away})
     made.router.redirect_slashes = False
@@ -292,6 +301,27 @@ class StatusRoutes:
         name = inbox.installations().lane(found[0].lane).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
+    def dead(self, request: Request) -> Response:
+        """Return the page of dead deliveries."""
+        if isinstance(role := self._role(request), Response):
+            return role
+        query = request.query_params
+        audited = _number(query["audited"]) if "audited" in query else None
+        view = DeadView(query.get("reason"), _number(query.get("before", "")), audited)
+        page = dead_page(self._door.inbox, self._door.clock(), role, view)
+        return _page(page, has_forms=role is Role.OPERATE)
+
+    async def change_dead(self, request: Request) -> Response:
+        """Replay or drop what a form of that page names, then show the page again with the outcome."""
+        if isinstance(role := self._change(request), Response):
+            return role
+        who = f"{self._door.options.status_user} on the status page, role {role}"
+        wanted = operation_of(await _form(request), who)
+        if wanted is None:
+            return PlainTextResponse("the form is not complete\n", 400, PRIVATE)
+        record = await asyncio.to_thread(replay_or_drop, self._door.inbox, wanted)
+        return RedirectResponse(f"{DEAD}?audited={record.seq}", 303, PRIVATE)
+
     def operate(self, request: Request) -> Response:
         """Have the browser ask for the operator's password, then return to the status page."""
         found = self._access.operator(request.headers, request.client)
@@ -317,8 +347,22 @@ def _denied(denied: Denied) -> Response:
     return PlainTextResponse(f"{denied.why}\n", denied.status, {**PRIVATE, **denied.headers})
 
 
-def _page(html: str, status: int = 200) -> Response:
-    return HTMLResponse(html, status, PRIVATE | {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"})
+def _page(html: str, status: int = 200, *, has_forms: bool = False) -> Response:
+    whole = f"{policy(has_forms=has_forms)}; frame-ancestors 'none'"
+    return HTMLResponse(html, status, PRIVATE | {"Content-Security-Policy": whole})
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, the last of each name; empty if it is too large, too slow or not a form."""
+    body = b""
+    with contextlib.suppress(ValueError, TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(HEADERS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_OF_FORM:
+                    return {}
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10))
+    return {}
 
 
 def _wanted(query: Mapping[str, str]) -> DeliveryFilter:

@@ -77,7 +77,7 @@ EXAMPLES = [
     (("doc",), {"doctor"}),
     (("search", "--sta"), {"--state"}),
     (("search", "words", "--state", ""), {"open", "closed", "all"}),
-    (("jobs", "dr"), {"drop"}),
+    (("deliveries", "dr"), {"drop"}),
     (("import", "arch"), {"archive.jsonl"}),
 ]
 

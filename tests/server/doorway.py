@@ -50,10 +50,10 @@ class Away(Inbox):
             raise WorldError("the database does not answer")
         return super().put(arrivals)
 
-    def counts(self, *given):  # type: ignore[no-untyped-def]
+    def counts(self, *given, **named):  # type: ignore[no-untyped-def]
         if self.sign.exists():
             raise WorldError("the database does not answer")
-        return super().counts(*given)
+        return super().counts(*given, **named)
 
 
 def main() -> int:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from bot.domain.answer import Match
 from bot.github.events import Event
 from bot.pipeline.publish import CommentResult
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import Check, readiness_checks
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
 from bot.server.run_log import nearest
 from bot.server.status_page import (
     PAGE,
-    DeliveryFilter,
     badge,
     counted,
     delivery_page,
@@ -177,13 +177,13 @@ def test_the_steps_of_a_delivery_are_told_with_its_turn() -> None:
     assert "look 412 ms remember 93 ms ask 58 ms plan 4 ms push 1.3 s say 702 ms" in text
     assert "one page was skipped: it is too large" in text
     assert "7 read, 2 written, 1 push" in text
-    assert "jobs retry" not in text
+    assert "deliveries replay" not in text
 
 
-def test_a_delivery_that_was_put_aside_says_how_it_is_retried() -> None:
+def test_a_delivery_that_was_put_aside_says_how_it_is_replayed() -> None:
     text = text_of(delivery_page(a_day().delivery(5), NOW))
-    assert "precedent jobs retry 5" in text
-    assert "precedent jobs drop 5" in text
+    assert "precedent deliveries replay 5" in text
+    assert "precedent deliveries drop 5" in text
 
 
 def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from bot.server.access import Role
+from bot.server.dead_page import DeadView, dead_page
+from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import readiness_checks
-from bot.server.status_page import DeliveryFilter, delivery_page, status_page
+from bot.server.status_page import delivery_page, status_page
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
 from tests.server.gallery import NOW, OPTIONS, Days, a_day, empty, hostile
+from tests.server.test_dead_page import AWAY, DENIED, HOSTILE, dead
 from tools.screenshot import Browser, Tab, find_chromium, running
 
 pytestmark = pytest.mark.browser
@@ -19,6 +23,17 @@ pytestmark = pytest.mark.browser
 
 def status(ledger: Days, wanted: DeliveryFilter | None = None) -> str:
     return status_page(ledger, readiness_checks(ledger, OPTIONS, NOW), NOW, wanted)
+
+
+def hostile_groups() -> Days:
+    """Names and reasons that are hard to lay out."""
+    ledger = hostile()
+    reasons = ("x" * 300, "\u05d0" * 80 + "\u202eback", HOSTILE, "")
+    with ledger.database.transaction() as changing:
+        for seq, reason in enumerate(reasons * 2, 1):
+            sql = "update deliveries set state = 'dead', reason = :reason where seq = :seq"
+            changing.change(sql, reason=reason, seq=seq)
+    return ledger
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -29,6 +44,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "dead": lambda: delivery_page(a_day().delivery(5), NOW),
     "hostile-delivery": lambda: delivery_page(hostile().delivery(4), NOW),
     "gone": lambda: delivery_page(None, NOW),
+    "groups": lambda: dead_page(dead(DENIED, *[AWAY] * 40), NOW, Role.OPERATE, DeadView(audited=0)),
+    "groups-to-look-at": lambda: dead_page(dead(DENIED, AWAY), NOW, Role.LOOK, DeadView()),
+    "hostile-groups": lambda: dead_page(hostile_groups(), NOW, Role.OPERATE, DeadView()),
+    "one-group": lambda: dead_page(dead(*[AWAY] * 40), NOW, Role.OPERATE, DeadView(AWAY, 30)),
+    "no-group": lambda: dead_page(empty(), NOW, Role.OPERATE, DeadView()),
 }
 
 
@@ -57,6 +77,7 @@ def opened(browser: Browser, tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_nothing_is_refused_or_too_wide(opened: Any, name: str, window: str) -> None:
     tab = opened(name, window)
+    tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
     assert tab.run("problems") == []
     tab.run(axe())
     assert tab.run(AXE) == []
@@ -88,6 +109,13 @@ def test_on_a_phone_the_table_of_repositories_is_still_one(opened: Any) -> None:
     roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
     assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 5, 4)
     assert roles.count("cell") == 16
+
+
+def test_buttons_are_large_enough_for_a_thumb(opened: Any) -> None:
+    tab = opened("groups", "phone")
+    heights = tab.run("[...document.querySelectorAll('button, summary')].filter(one => one.checkVisibility())"
+                      ".map(one => one.getBoundingClientRect().height)")  # fmt: skip
+    assert min(heights) >= 32
 
 
 def test_links_are_large_enough_for_a_thumb(opened: Any) -> None:

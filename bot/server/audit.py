@@ -1,0 +1,108 @@
+"""Records who replayed or dropped deliveries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.comment.clean_text import one_line
+from bot.server.database import Database, Row, Transaction
+from bot.server.model import Instant
+
+Action = Literal["replay", "drop"]
+
+MOST_CHARACTERS = 300
+"""Characters of each text of an entry; the rest is cut."""
+
+SHOWN = 20
+"""Numbers of deliveries that an entry names."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One action. ``asked`` is how many deliveries were chosen, ``done`` how many of them were changed.
+
+    ``chosen`` is the filter in words, or the numbers. No text of an issue is in it.
+    """
+
+    seq: int
+    at: Instant
+    who: str
+    action: Action
+    asked: int
+    done: int
+    chosen: str
+    why: str
+
+
+class AuditRecord:
+    """The entry of an action that may take several transactions; each adds what it did.
+
+    ``seq`` is its number, 0 if no delivery was chosen, as nothing is recorded then.
+    """
+
+    def __init__(self, action: Action, who: str, chosen: str, why: str) -> None:
+        self.action = action
+        self.seq = self.asked = self.done = 0
+        self._texts = {name: _short(text) for name, text in (("who", who), ("chosen", chosen), ("why", why))}
+
+    def add(self, transaction: Transaction, asked: int, done: int, now: Instant) -> None:
+        """Count this part of the action, in the transaction that does it."""
+        if not self.seq:
+            row = transaction.row(
+                "insert into audit (acted_at, who, action, asked, done, chosen, why)"
+                " values (:now, :who, :action, 0, 0, :chosen, :why) returning seq",
+                now=now,
+                action=self.action,
+                **self._texts,
+            )
+            assert row is not None
+            self.seq = row["seq"]
+        transaction.change(
+            "update audit set asked = asked + :asked, done = done + :done where seq = :seq",
+            asked=asked,
+            done=done,
+            seq=self.seq,
+        )
+        self.asked, self.done = self.asked + asked, self.done + done
+
+    def log(self) -> None:
+        """Write the whole action to the log."""
+        log.info("%s: %d of %d deliveries", self.action, self.done, self.asked, extra=self._texts)
+
+
+def numbers_in_words(numbers: Sequence[int]) -> str:
+    """Return the first of them, and how many more there are."""
+    more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
+    return " ".join(map(str, numbers[:SHOWN])) + more
+
+
+def audit_entries(
+    database: Database, *, since: Instant = 0, until: Instant = 0, before: int = 0, limit: int = 50
+) -> list[AuditEntry]:
+    """Return one page, newest first. ``before`` is the last number of the previous page; 0 for no bound."""
+    values = {"since": since, "until": until, "before": before}
+    given = {name: value for name, value in values.items() if value}
+    conditions = {"since": "acted_at >= :since", "until": "acted_at < :until", "before": "seq < :before"}
+    where = " and ".join(conditions[name] for name in given) or "1 = 1"
+    with database.transaction() as asking:
+        sql = f"select * from audit where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
+        return [_entry(row) for row in asking.rows(sql, limit=limit, **given)]
+
+
+def purge_audit(transaction: Transaction, before: Instant) -> None:
+    """Delete entries from before then."""
+    transaction.change("delete from audit where acted_at < :before", before=before)
+
+
+def _entry(row: Row) -> AuditEntry:
+    texts = row["chosen"], row["why"]
+    return AuditEntry(row["seq"], row["acted_at"], row["who"], row["action"], row["asked"], row["done"], *texts)
+
+
+def _short(text: str) -> str:
+    return one_line(text)[:MOST_CHARACTERS]

@@ -1,0 +1,127 @@
+"""Dead deliveries: grouped by reason, replayed or dropped by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.comment.clean_text import one_line
+from bot.server.audit import Action, AuditRecord, numbers_in_words
+from bot.server.database import Database
+from bot.server.delivery_filter import DeliveryFilter, select_numbers
+from bot.server.inbox import Inbox
+from bot.server.inbox_rows import delivery_row
+from bot.server.model import Delivery, Instant
+
+AT_ONCE = 1_000
+"""Deliveries that are changed in one transaction, so that those that arrive meanwhile need not wait long."""
+
+NAMED = 5
+"""Most repositories that a group names."""
+
+BY_HAND = "dropped by hand"
+MOST_CHARACTERS = 200
+"""Characters of the reason for a drop that are stored."""
+
+# Each reads the dead deliveries once, whatever the number of groups: after a long outage there may be many.
+_GROUPS = (
+    "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
+    " count(distinct lane) as lanes from deliveries where {where} group by reason"
+    " order by many desc, reason limit :most"
+)
+_NAMES = (
+    "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.lane) as name from"
+    " (select reason, lane, max(name) as name,"
+    " row_number() over (partition by reason order by count(*) desc, lane) as place"
+    " from deliveries where state = 'dead' and reason in :reasons group by reason, lane) as counted"
+    " left join repositories on repositories.lane = counted.lane where place <= :named order by place"
+)
+_NEWEST = (
+    "select * from deliveries where seq in (select seq from (select seq,"
+    " row_number() over (partition by reason order by seq desc) as place"
+    " from deliveries where state = 'dead' and reason in :reasons) as numbered where place <= :newest)"
+    " order by seq desc"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a person wants done, with deliveries of these numbers or with all that match the filter.
+
+    ``who`` is for the audit; ``why`` too, and it becomes the reason of what is dropped.
+    """
+
+    action: Action
+    who: str
+    chosen: Sequence[int] | DeliveryFilter
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """The dead deliveries with one reason: how many, when the first and the last came, and the newest of them.
+
+    ``names`` are the repositories with the most of them, at most five of the ``repositories``. One without a known name
+    is shown by its key.
+    """
+
+    reason: str
+    count: int
+    first: Instant
+    last: Instant
+    repositories: int
+    names: tuple[str, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
+
+
+def replay_or_drop(inbox: Inbox, wanted: Operation, at_once: int = AT_ONCE) -> AuditRecord:
+    """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
+
+    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. Each ``at_once`` are one
+    transaction. Raises WorldError; what was done until then is recorded.
+    """
+    numbers = _numbers(inbox, wanted.chosen)
+    in_words = str(wanted.chosen) if isinstance(wanted.chosen, DeliveryFilter) else numbers_in_words(numbers)
+    record = AuditRecord(wanted.action, wanted.who, in_words, wanted.why)
+    for start in range(0, len(numbers), at_once):
+        some = numbers[start : start + at_once]
+        if wanted.action == "replay":
+            inbox.retry(some, record)
+        else:
+            inbox.drop(some, one_line(wanted.why)[:MOST_CHARACTERS] or BY_HAND, record)
+    record.log()
+    return record
+
+
+def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:
+    if not isinstance(chosen, DeliveryFilter):
+        return sorted(set(chosen))
+    with inbox.database.transaction() as asking:
+        return select_numbers(asking, chosen)
+
+
+def dead_groups(database: Database, most: int, newest: int, reason: str | None = None) -> list[DeadGroup]:
+    """Return at most ``most`` groups, the largest first, each with its ``newest`` deliveries.
+
+    With a ``reason``, only that group.
+    """
+    where, values = DeliveryFilter(state="dead", reason=reason).where()
+    with database.transaction() as asking:
+        found = asking.rows(_GROUPS.format(where=where), most=most, **values)
+        reasons = [row["reason"] for row in found]
+        if not reasons:
+            return []
+        names = asking.rows(_NAMES, reasons=reasons, named=NAMED)
+        deliveries = [delivery_row(row) for row in asking.rows(_NEWEST, reasons=reasons, newest=newest)]
+    return [
+        DeadGroup(
+            row["reason"],
+            row["many"],
+            row["first"],
+            row["last"],
+            row["lanes"],
+            tuple(each["name"] for each in names if each["reason"] == row["reason"]),
+            tuple(each for each in deliveries if each.reason == row["reason"]),
+        )
+        for row in found
+    ]

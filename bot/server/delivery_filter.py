@@ -1,0 +1,104 @@
+"""Selects deliveries of the inbox by state, reason, repository and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.domain.thread_json import clean
+from bot.server.database import Transaction
+from bot.server.inbox_rows import delivery_row
+from bot.server.model import Delivery, Instant, RepositoryKey, State
+
+_CONDITIONS = {
+    "seq": "seq = :seq",
+    "state": "state = :state",
+    "lane": "lane = :lane",
+    "before": "seq < :before",
+    "reason": "reason = :reason",
+    "says": "lower(reason) like :says escape '!'",
+    "name": "(lower(name) = :name or lane in (select lane from repositories where lower(name) = :name))",
+    "since": "received_at >= :since",
+    "until": "received_at < :until",
+    "ended": "finished_at <= :ended",
+}
+"""The field of a filter → its condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries are meant. A field that is empty selects all; of ``reason``, only None does.
+
+    ``seq``: the one with this number; ``before``: with a lower one. ``reason``: with exactly this reason; ``says``:
+    with a reason that contains this text. ``name``: of the repository that has or had this name, "owner/name". Capitals
+    make no difference in the last two. ``since``, ``until``: received at ``since`` or later, before ``until``.
+    ``ended``: ended then or earlier.
+    """
+
+    state: State | None = None
+    lane: RepositoryKey | None = None
+    before: int = 0
+    reason: str | None = None
+    says: str = ""
+    name: str = ""
+    since: Instant = 0
+    until: Instant = 0
+    ended: Instant = 0
+    seq: int = 0
+
+    def __str__(self) -> str:
+        """The filter in words, for the audit."""
+        named = {
+            "": self.state or "",
+            "number": self.seq or "",
+            "of": self.name or (self.lane.key if self.lane else ""),
+            "with the reason": "none" if self.reason == "" else self.reason or "",
+            "with a reason that contains": self.says,
+            "received since": _moment(self.since),
+            "received before": _moment(self.until),
+            "ended by": _moment(self.ended),
+        }
+        return f"all {', '.join(f'{words} {value}'.strip() for words, value in named.items() if value)}".rstrip()
+
+    def where(self) -> tuple[str, dict[str, str | int]]:
+        """The condition in SQL, and its values. It holds only our own words; all others are values."""
+        values = {
+            "seq": self.seq or None,
+            "state": self.state or None,
+            "lane": self.lane.key if self.lane else None,
+            "before": self.before or None,
+            "reason": None if self.reason is None else clean(self.reason),
+            "says": _pattern(self.says) if self.says else None,
+            "name": clean(self.name).lower() or None,
+            "since": self.since or None,
+            "until": self.until or None,
+            "ended": self.ended or None,
+        }
+        given = {name: value for name, value in values.items() if value is not None}
+        return " and ".join(_CONDITIONS[name] for name in given) or "1 = 1", given
+
+
+def select_deliveries(asking: Transaction, wanted: DeliveryFilter, limit: int) -> list[Delivery]:
+    """Return at most ``limit`` of them, newest first."""
+    where, values = wanted.where()
+    sql = f"select * from deliveries where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
+    return [delivery_row(row) for row in asking.rows(sql, limit=limit, **values)]
+
+
+def select_numbers(asking: Transaction, wanted: DeliveryFilter) -> list[int]:
+    """Return the numbers of all of them, oldest first."""
+    where, values = wanted.where()
+    sql = f"select seq from deliveries where {where} order by seq"  # noqa: S608 (our own words)
+    return [row["seq"] for row in asking.rows(sql, **values)]
+
+
+def _pattern(text: str) -> str:
+    """A pattern of ``like`` for what contains this text; ``!`` escapes what has a meaning there."""
+    text = clean(text).lower()
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"
+
+
+def _moment(instant: Instant) -> str:
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds") if instant else ""

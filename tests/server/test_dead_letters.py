@@ -1,0 +1,193 @@
+"""Dead deliveries in both databases: what a filter selects, groups by reason, and what is recorded of an action."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+import pytest
+
+from bot.errors import WorldError
+from bot.server.audit import AuditRecord, audit_entries, numbers_in_words
+from bot.server.dead_letters import Operation, dead_groups, replay_or_drop
+from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
+from bot.server.inbox import Inbox
+from bot.server.model import DAY, RepositoryKey, Result, RunReport
+from tests.server.queues import LANE, Losing, Queue, arrival, leased
+
+OTHER = RepositoryKey(7, 71)
+AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
+
+
+def put_aside(queue: Queue, reason: str, *received: int, lane: RepositoryKey = LANE) -> list[int]:
+    """The numbers of new dead deliveries, one for each time."""
+    names = [f"{lane.key}-{reason[:9]}-{at}" for at in received]
+    queue.inbox.put([arrival(name, lane, received_at=at) for name, at in zip(names, received, strict=True)])
+    work = queue.inbox.begin(leased(queue.inbox, lane))
+    assert work is not None
+    queue.inbox.end(work, [Result(each.seq, "dead", reason) for each in work.deliveries], RunReport())
+    return [each.seq for each in work.deliveries]
+
+
+def states(queue: Queue) -> list[str]:
+    return [row.state for row in reversed(queue.inbox.deliveries(limit=999))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        (DeliveryFilter(), [1, 2, 3, 4]),
+        (DeliveryFilter("waiting"), [4]),
+        (DeliveryFilter("dead", OTHER), [3]),
+        (DeliveryFilter(reason=AWAY), [1, 2]),
+        (DeliveryFilter(reason=AWAY[:-1]), []),
+        (DeliveryFilter(reason=""), [4]),
+        (DeliveryFilter(reason=HOSTILE), [3]),
+        (DeliveryFilter(reason="\0\udc80"), []),
+        (DeliveryFilter(says="ANSWER (502)"), [1, 2]),
+        (DeliveryFilter(says="github DID"), [1, 2]),
+        (DeliveryFilter(says="100 % of \\ _"), [3]),
+        (DeliveryFilter(says="100%"), []),
+        (DeliveryFilter(says="1__ %"), []),
+        (DeliveryFilter(says="!"), []),
+        (DeliveryFilter(name="Octo-Org/hello-world"), [1, 2, 3, 4]),
+        (DeliveryFilter(name="octo-org/RENAMED"), [3]),
+        (DeliveryFilter(name="octo-org"), []),
+        (DeliveryFilter(since=20), [2, 3, 4]),
+        (DeliveryFilter(until=20), [1]),
+        (DeliveryFilter(since=20, until=40), [2, 3]),
+        (DeliveryFilter(before=3), [1, 2]),
+        (DeliveryFilter(seq=2), [2]),
+        (DeliveryFilter("dead", ended=1), []),
+    ],
+    ids=str,
+)
+def test_a_filter_selects(queue: Queue, wanted: DeliveryFilter, numbers: list[int]) -> None:
+    put_aside(queue, AWAY, 10, 20)
+    put_aside(queue, HOSTILE, 30, lane=OTHER)
+    queue.inbox.put([arrival("late", received_at=40)])
+    queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
+    with queue.inbox.database.transaction() as asking:
+        assert select_numbers(asking, wanted) == numbers
+        assert [row.seq for row in select_deliveries(asking, wanted, 3)] == numbers[::-1][:3]
+
+
+def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
+    queue.inbox.put([arrival("waits", OTHER)])
+    assert dead_groups(queue.inbox.database, 9, 9) == []
+    queue.inbox.drop([1], "for the test")
+    put_aside(queue, HOSTILE, 5)
+    away = put_aside(queue, AWAY, 10, 30) + put_aside(queue, AWAY, 20, lane=OTHER)
+    queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
+    first, second = dead_groups(queue.inbox.database, 9, 2)
+    assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
+    assert first.names == ("octo-org/hello-world", "octo-org/renamed"), "the one with more of them first"
+    assert [each.seq for each in first.deliveries] == away[::-1][:2]
+    assert (second.reason, second.count, second.names) == (HOSTILE, 1, ("octo-org/hello-world",))
+    assert dead_groups(queue.inbox.database, 1, 2) == [first]
+    assert dead_groups(queue.inbox.database, 9, 2, HOSTILE) == [second]
+    assert dead_groups(queue.inbox.database, 9, 2, "unknown") == []
+
+
+def test_a_group_names_at_most_five_repositories(queue: Queue) -> None:
+    for number in range(71, 78):
+        put_aside(queue, AWAY, 10, lane=RepositoryKey(7, number))
+    (group,) = dead_groups(queue.inbox.database, 9, 1)
+    assert (group.repositories, len(group.names)) == (7, 5)
+
+
+def test_an_action_in_several_parts_is_one_entry(queue: Queue) -> None:
+    numbers = put_aside(queue, AWAY, *range(1, 8))
+    queue.inbox.drop(numbers[:1], "before")
+    wanted = Operation("replay", "octocat", [*numbers, numbers[0], 99], "it is back")
+    record = replay_or_drop(queue.inbox, wanted, at_once=3)
+    assert (record.asked, record.done) == (8, 6), "each number counts once"
+    assert states(queue) == ["dropped", *["waiting"] * 6]
+    (entry,) = audit_entries(queue.inbox.database)
+    assert (entry.seq, entry.who, entry.action, entry.asked, entry.done) == (record.seq, "octocat", "replay", 8, 6)
+    assert (entry.chosen, entry.why) == ("1 2 3 4 5 6 7 99", "it is back")
+
+
+def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(queue: Queue) -> None:
+    lanes = [RepositoryKey(7, number) for number in range(71, 75)]
+    for lane in lanes:
+        put_aside(queue, AWAY, 10, lane=lane)
+    failing = Inbox(queue.inbox.database, "one", queue.clock)
+    failing.queue = Losing(queue.inbox.database, queue.clock)
+    failing.queue.left = 1
+    with pytest.raises(ConnectionError):
+        replay_or_drop(failing, Operation("replay", "octocat", DeliveryFilter("dead")), at_once=2)
+    assert states(queue) == ["waiting", "waiting", "dead", "dead"]
+    (entry,) = audit_entries(queue.inbox.database)
+    assert (entry.asked, entry.done, entry.chosen) == (2, 2, "all dead")
+
+
+def test_nothing_is_recorded_where_nothing_was_chosen(queue: Queue) -> None:
+    record = replay_or_drop(queue.inbox, Operation("drop", "octocat", DeliveryFilter("dead")))
+    assert (record.seq, record.asked, record.done) == (0, 0, 0)
+    assert audit_entries(queue.inbox.database) == []
+
+
+def test_texts_of_an_entry_are_short_and_clean(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
+    numbers = put_aside(queue, AWAY, 1)
+    hostile = "line\nnext\0\udc80\u202e" + "x" * 9_000
+    with caplog.at_level(logging.INFO, "bot.server.audit"):
+        replay_or_drop(queue.inbox, Operation("drop", hostile, numbers, hostile))
+    (entry,) = audit_entries(queue.inbox.database)
+    for text in (entry.who, entry.why):
+        assert text.startswith("line next\ufffdxxx")
+        assert len(text) == 300
+    (line,) = caplog.records
+    assert (line.getMessage(), vars(line)["who"]) == ("drop: 1 of 1 deliveries", entry.who)
+    (row,) = queue.inbox.deliveries()
+    assert len(row.reason) == 200
+
+
+def test_old_entries_are_purged_and_pages_are_newest_first(queue: Queue) -> None:
+    numbers = put_aside(queue, AWAY, 1, 2, 3)
+    for number in numbers:
+        replay_or_drop(queue.inbox, Operation("drop", "octocat", [number]))
+        queue.clock.ahead += DAY
+    found = audit_entries(queue.inbox.database)
+    assert [each.chosen for each in found] == ["3", "2", "1"]
+    assert audit_entries(queue.inbox.database, limit=2) == found[:2]
+    assert audit_entries(queue.inbox.database, before=found[1].seq) == found[2:]
+    assert audit_entries(queue.inbox.database, since=found[1].at) == found[:2]
+    assert audit_entries(queue.inbox.database, until=found[1].at) == found[2:]
+    queue.inbox.purge(found[1].at)
+    assert audit_entries(queue.inbox.database) == found[:2]
+
+
+def test_many_numbers_are_named_in_part() -> None:
+    assert numbers_in_words([4, 5]) == "4 5"
+    assert numbers_in_words(range(1, 2_001)) == f"{' '.join(map(str, range(1, 21)))} and 1,980 more"
+
+
+SECOND = "1970-01-01T00:00:0{}+00:00"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (DeliveryFilter(), "all"),
+        (DeliveryFilter("dead", seq=481), "all dead, number 481"),
+        (DeliveryFilter("dead", reason=""), "all dead, with the reason none"),
+        (DeliveryFilter("dead", OTHER, reason=AWAY), f"all dead, of 7-71, with the reason {AWAY}"),
+        (DeliveryFilter(says="x", name="a/b"), "all of a/b, with a reason that contains x"),
+        (
+            DeliveryFilter(since=1_000, until=2_000),
+            f"all received since {SECOND.format(1)}, received before {SECOND.format(2)}",
+        ),
+        (DeliveryFilter(ended=3_000), f"all ended by {SECOND.format(3)}"),
+    ],
+)
+def test_a_filter_is_put_into_words(wanted: DeliveryFilter, words: str) -> None:
+    assert str(wanted) == words
+
+
+def test_a_record_counts_with_the_transaction_that_it_is_part_of(queue: Queue) -> None:
+    record = AuditRecord("drop", "octocat", "1", "")
+    with contextlib.suppress(WorldError), queue.inbox.database.transaction() as transaction:
+        record.add(transaction, 1, 1, 5)
+        raise WorldError("lost")
+    assert audit_entries(queue.inbox.database) == []

@@ -1,0 +1,221 @@
+"""The page of dead deliveries over HTTP: who may change something, from where, and what is done and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from bot.github.events import Event
+from bot.server.audit import audit_entries
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
+from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
+from tests.server.client import Answer, knowing, lines, once
+from tests.server.doorway import running
+from tests.server.queues import until
+from tools.screenshot import Tab, find_chromium
+from tools.screenshot import running as browsing
+
+OPERATOR = "open barley, please"
+AWAY = "GitHub did not answer (502): tried 8 times"
+WHO = "precedent on the status page, role operate"
+
+
+@dataclass
+class Site:
+    """A server with two dead deliveries, and its inbox as another process sees it."""
+
+    port: int
+    inbox: Inbox
+
+    def get(self, path: str = "/dead", password: str = OPERATOR) -> Answer:
+        return asyncio.run(once(self.port, "GET", path, knowing(f"precedent:{password}", self.host)))
+
+    def post(self, form: dict[str, Any], **changed: str | None) -> Answer:
+        """Send a form as a browser does; headers that are ``changed`` to None are left out."""
+        body = urlencode(form).encode()
+        headers: dict[str, str | None] = {
+            **knowing(f"precedent:{OPERATOR}", self.host),
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Content-Length": str(len(body)),
+            "Origin": f"http://{self.host}",
+            "Sec-Fetch-Site": "same-origin",
+        }
+        headers |= {name.replace("_", "-"): value for name, value in changed.items()}
+        given = {name: value for name, value in headers.items() if value is not None}
+        return asyncio.run(once(self.port, "POST", "/dead", given, body))
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def states(self) -> list[str]:
+        return [row.state for row in reversed(self.inbox.deliveries())]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(ServerOptions(data=tmp_path), "test") as inbox:
+        for number in (1, 2):
+            lane, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
+            inbox.put([Arrival(f"7:{number}", lane, Event("issues", "opened", number), name, received_at=number)])
+            work = inbox.begin(f"7:{number}", lane, inbox.now())
+            assert work is not None
+            inbox.end(work, [Result(number, "dead", AWAY)], RunReport())
+        with running(tmp_path, "--operator", OPERATOR) as (port, _):
+            yield Site(port, inbox)
+
+
+@pytest.mark.slow
+def test_an_operator_replays_one_and_drops_the_others(site: Site) -> None:
+    answer = site.post({"number": 1, "action": "replay"})
+    assert (answer.status, answer.headers["location"]) == (303, "/dead?audited=1")
+    assert site.states == ["waiting", "dead"]
+    assert b"1 delivery will be tried again." in site.get(answer.headers["location"]).body
+    now = site.inbox.now() + 1
+    answer = site.post({"reason": AWAY, "seen": now, "why": "archivé", "action": "drop"})
+    assert site.states == ["waiting", "dropped"]
+    assert b"1 delivery was dropped." in site.get(answer.headers["location"]).body
+    found = audit_entries(site.inbox.database)
+    assert [(each.who, each.action, each.done, each.why) for each in found] == [
+        (WHO, "drop", 1, "archivé"),
+        (WHO, "replay", 1, ""),
+    ]
+    assert [each.chosen.partition(", ended")[0] for each in found] == [
+        f"all dead, with the reason {AWAY}",
+        "all dead, number 1",
+    ]
+    assert site.post({"number": 1, "action": "replay"}).headers["location"] == "/dead?audited=0"
+
+
+@pytest.mark.slow
+def test_nobody_else_can_and_no_other_site_can_make_an_operator_do_it(site: Site) -> None:
+    form = {"number": 1, "action": "drop"}
+    looking = knowing(host=site.host)["Authorization"]
+    refused: list[tuple[int, dict[str, str | None]]] = [
+        (401, {"Authorization": looking}),
+        (401, {"Authorization": None}),
+        (401, {"Authorization": knowing("precedent:wrong")["Authorization"]}),
+        (403, {"Sec-Fetch-Site": "cross-site"}),
+        (403, {"Sec-Fetch-Site": "same-site"}),
+        (403, {"Sec-Fetch-Site": "none"}),
+        (403, {"Sec-Fetch-Site": None, "Origin": None}),
+        (403, {"Sec-Fetch-Site": None, "Origin": "null"}),
+        (403, {"Sec-Fetch-Site": None, "Origin": "https://attacker.example"}),
+    ]
+    for status, changed in refused:
+        assert site.post(form, **changed).status == status, changed
+    for method in ("PUT", "DELETE", "PATCH"):
+        assert asyncio.run(once(site.port, method, "/dead", knowing(f"precedent:{OPERATOR}"))).status == 405
+    assert b"Replay" in site.get(f"/dead?{urlencode(form)}").body, "a GET changes nothing"
+    assert site.states == ["dead", "dead"]
+    assert audit_entries(site.inbox.database) == []
+    assert site.post(form, **{"Sec-Fetch-Site": None}).status == 303, "a browser that sends only the origin"
+
+
+@pytest.mark.slow
+def test_the_roles_see_what_they_may_do(site: Site) -> None:
+    looking, operating = site.get(password="open sesame, please"), site.get()
+    assert (looking.status, b"<form" in looking.body, b"<form" in operating.body) == (200, False, True)
+    policies = [answer.headers["content-security-policy"] for answer in (looking, operating)]
+    assert ["form-action 'none'" in policies[0], "form-action 'self'" in policies[1]] == [True, True]
+    assert all("default-src 'none'" in policy and "frame-ancestors 'none'" in policy for policy in policies)
+    origin_is_sent = b'<meta name="referrer" content="same-origin">'
+    assert origin_is_sent in operating.body, "browsers without Sec-Fetch-Site would send `Origin: null`"
+    for path in ("/", "/deliveries/1", "/?state=dead"):
+        assert "form-action 'none'" in site.get(path).headers["content-security-policy"]
+    assert site.get(password="wrong").status == 401
+
+
+@pytest.mark.slow
+def test_a_broken_form_is_refused_and_a_broken_address_shows_the_page(site: Site) -> None:
+    for form in (
+        {},
+        {"action": "drop"},
+        {str(number): number for number in range(50)},
+        {"number": 1, "action": "drop", "why": "x" * 70_000},
+    ):
+        assert site.post(form).status == 400
+    body = b"\xff\xfe=%00&action=drop&number=1"
+    sent = {"Origin": f"http://{site.host}", "Content-Length": str(len(body))}
+    headers = knowing(f"precedent:{OPERATOR}", site.host) | sent
+    assert asyncio.run(once(site.port, "POST", "/dead", headers, body)).status == 400
+    for query in (
+        "reason=%00",
+        "reason=" + quote("\udc80", errors="surrogatepass"),
+        "before=x",
+        "audited=-1",
+        "reason=",
+    ):
+        assert site.get(f"/dead?{query}").status == 200
+    assert site.post({"reason": "\0", "seen": 5, "action": "drop", "why": "\0"}).status == 303
+    assert site.states == ["dead", "dead"]
+
+
+@pytest.mark.slow
+def test_a_form_that_ends_early_changes_nothing(capfd: pytest.CaptureFixture[str], site: Site) -> None:
+    async def half() -> None:
+        headers = knowing(f"precedent:{OPERATOR}", site.host) | {"Sec-Fetch-Site": "same-origin"}
+        async with lines(site.port) as (line,):
+            told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            await line.say(f"POST /dead HTTP/1.1\r\n{told}Content-Length: 99\r\n\r\nnumber=1&action=drop".encode())
+
+    asyncio.run(half())
+    assert site.get().status == 200
+    assert site.states == ["dead", "dead"]
+    assert "Traceback" not in capfd.readouterr().err, "it is no bug"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_in_a_browser_the_buttons_work_without_scripts(site: Site) -> None:
+    local = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with browsing(find_chromium(), local) as browser:
+        tab = Tab(browser)
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        tab.resize(390, 844)
+        tab.call("Page.navigate", url=f"http://precedent:{quote(OPERATOR)}@{site.host}/dead")
+        browser.wait_for("Page.loadEventFired")
+        assert tab.run(TOO_WIDE) == 0
+        press(tab, "form:has([name=number][value='2']) [value=replay]")
+        until(lambda: site.states == ["dead", "waiting"])
+        shown(tab, "1 delivery will be tried again.")
+        press(tab, "summary")
+        press(tab, "[name=why]")
+        tab.call("Input.insertText", text="the project is archived")
+        press(tab, "details [value=drop]")
+        until(lambda: site.states == ["dropped", "waiting"])
+        shown(tab, "1 delivery was dropped.")
+        assert tab.run("problems") == []
+    assert [(each.who, each.why) for each in audit_entries(site.inbox.database)] == [
+        (WHO, "the project is archived"),
+        (WHO, ""),
+    ]
+
+
+def press(tab: Tab, selector: str) -> None:
+    """Press what a selector finds, as a mouse does; scripts of ours only find where it is."""
+    middle = tab.run(
+        f"(() => {{ const one = document.querySelector({selector!r}); one.scrollIntoView({{block: 'center'}});"
+        " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        tab.call("Input.dispatchMouseEvent", type=kind, x=middle[0], y=middle[1], button="left", clickCount=1)
+
+
+def shown(tab: Tab, words: str) -> None:
+    end = time.monotonic() + 20
+    while words not in re.sub(r"\s+", " ", str(tab.run("document.body ? document.body.innerText : ''"))):
+        assert time.monotonic() < end, words
+        time.sleep(0.05)

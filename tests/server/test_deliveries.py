@@ -1,0 +1,261 @@
+"""`precedent deliveries`, run as it is typed, on a queue in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.github.events import Event
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
+from tests.server.queues import keys, leased
+
+ROOT = Path(__file__).resolve().parents[2]
+LANE, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
+NOON, HOUR = 1_767_614_400_000, 3_600_000
+NOT_PERMITTED = "it is not permitted: issues: write"
+WHO = f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
+
+
+@dataclass
+class Server:
+    """The inbox of a server, and where the command finds it."""
+
+    inbox: Inbox
+    where: tuple[str, str]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return typed(*arguments, *self.where)
+
+    def told(self, *arguments: str) -> object:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def states(self) -> list[str]:
+        """The state of each delivery, oldest first."""
+        return [row.state for row in reversed(self.inbox.deliveries())]
+
+
+def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bot", "deliveries", *arguments]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
+    return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path) -> Iterator[Server]:
+    """Three deliveries, an hour apart: 1 is dead, 2 and 3 wait."""
+    is_file = database_url.startswith("sqlite")
+    options = ServerOptions(data=tmp_path, database_url="" if is_file else database_url)
+    with opened(options, "test") as made:
+        commented = Event("issue_comment", "created", 8, comment_id=5)
+        arrivals = [
+            Arrival("9:a", LANE, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
+            Arrival("9:b", OTHER, commented, "octo-org/other", True, NOON + HOUR),
+            Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON + 2 * HOUR),
+        ]
+        assert made.put(arrivals) == [True] * 3
+        end(made, LANE, NOT_PERMITTED)
+        yield Server(made, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url))
+
+
+def end(inbox: Inbox, lane: RepositoryKey, *reasons: str) -> None:
+    """Put the deliveries of a lane aside, with these reasons."""
+    work = inbox.begin(leased(inbox, lane))
+    assert work is not None
+    report = RunReport(stages=(("look", 0.4), ("say", 1.5)), notes=("one page was skipped: it is too large",))
+    results = [Result(each.seq, "dead", why) for each, why in zip(work.deliveries, reasons, strict=True)]
+    inbox.end(work, results, report)
+
+
+@pytest.mark.slow
+def test_deliveries_are_listed_newest_first(server: Server) -> None:
+    done = server.run("list")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "3\twaiting\t2026-01-05T14:00:00+00:00\t17-43\tocto-org/other\tpush\t",
+        "2\twaiting\t2026-01-05T13:00:00+00:00\t17-43\tocto-org/other#8\tissue_comment.created\t",
+        f"1\tdead\t2026-01-05T12:00:00+00:00\t17-42\tocto-org/hello-world#7\tissues.opened\t{NOT_PERMITTED}",
+    ]
+
+
+@pytest.mark.slow
+def test_a_list_can_be_narrowed_and_taken_as_json(server: Server) -> None:
+    assert numbers(server.told("list", "--state", "dead", "--reason", "NOT permitted", "--repo", "17-42")) == [1]
+    page = ("--repo", "Octo-Org/Other", "--since", "2026-01-05T12:30", "--until", "2026-01-05T14:30")
+    assert numbers(server.told("list", *page, "--limit", "1")) == [3]
+    assert numbers(server.told("list", *page, "--before", "3")) == [2]
+
+
+def numbers(found: object) -> list[int]:
+    assert isinstance(found, list)
+    return [each["number"] for each in found]
+
+
+@pytest.mark.slow
+def test_one_is_shown_with_its_last_run(server: Server) -> None:
+    shown = server.run("show", "1").stdout.splitlines()
+    assert f"reason       {NOT_PERMITTED}" in shown
+    assert "repository   octo-org/hello-world" in shown
+    assert [line for line in shown if line.startswith("run stages")] == [
+        "run stages   look 0.4",
+        "run stages   say 1.5",
+    ]
+    assert "run notes    one page was skipped: it is too large" in shown
+    told = server.told("show", "1")
+    assert isinstance(told, dict)
+    assert (told["number"], told["issue"], told["run"]["worker"]) == (1, 7, "test")
+    assert "run" not in server.run("show", "2").stdout, "it has not run yet"
+    done = server.run("show", "99")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "precedent deliveries: there is no delivery 99: it was never stored, or was removed because of its age\n",
+    )
+
+
+@pytest.mark.slow
+def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) -> None:
+    done = server.run("replay", "1", "2", "--why", "the permission\x1b[31m is there")
+    assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
+    found = server.inbox.delivery(1)
+    assert found is not None
+    assert (found[0].state, found[0].attempts) == ("waiting", 0)
+    assert LANE.key in keys(server.inbox)
+    line = json.loads(done.stderr)
+    assert (line["message"], line["who"], line["chosen"]) == ("replay: 1 of 2 deliveries", WHO, "1 2")
+    why = "the permission[31m is there"
+    (entry,) = server.told("audit")  # type: ignore[misc]
+    assert entry | {"time": ""} == {
+        "number": 1, "time": "", "who": WHO, "action": "replay", "done": 1, "asked": 2, "which": "1 2", "why": why,
+    }  # fmt: skip
+    header, row = server.run("audit", "--header").stdout.splitlines()
+    assert header == "number\ttime\twho\taction\tdone\tasked\twhich\twhy"
+    assert row.split("\t") == ["1", entry["time"], WHO, "replay", "1", "2", "1 2", why]
+
+
+@pytest.mark.slow
+def test_dropped_ones_keep_the_reason(server: Server) -> None:
+    assert server.told("drop", "2", "--why", "archived") == {"asked": 1, "done": 1}
+    assert server.told("drop", "3") == {"asked": 1, "done": 1}
+    reasons = [(row.state, row.reason) for row in server.inbox.deliveries(lane=OTHER)]
+    assert reasons == [("dropped", "dropped by hand"), ("dropped", "archived")]
+    audit = server.told("audit")
+    assert isinstance(audit, list)
+    assert [(each["action"], each["which"], each["why"]) for each in audit] == [
+        ("drop", "3", ""),
+        ("drop", "2", "archived"),
+    ]
+    assert server.told("audit", "--limit", "1") == audit[:1]
+    assert server.told("audit", "--before", "2") == audit[1:]
+    assert server.told("audit", "--until", "2026-01-05") == []
+
+
+@pytest.mark.slow
+def test_all_dead_ones_at_once_or_those_that_a_filter_leaves(server: Server) -> None:
+    end(server.inbox, OTHER, "GitHub did not answer", NOT_PERMITTED)
+    assert server.states == ["dead", "dead", "dead"]
+    assert server.told("replay", "--all-dead", "--reason", "permitted", "--repo", "octo-org/other") == {
+        "asked": 1,
+        "done": 1,
+    }
+    assert server.states == ["dead", "dead", "waiting"]
+    assert server.told("drop", "--all-dead", "--until", "2026-01-05T13:00") == {"asked": 1, "done": 1}
+    assert server.states == ["dropped", "dead", "waiting"]
+    assert server.told("replay", "--all-dead") == {"asked": 1, "done": 1}
+    assert server.states == ["dropped", "waiting", "waiting"]
+    done = server.run("drop", "--all-dead")
+    assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
+    audit = server.told("audit")
+    assert isinstance(audit, list)
+    assert [each["which"] for each in audit] == [
+        "all dead",
+        "all dead, received before 2026-01-05T13:00:00+00:00",
+        "all dead, of octo-org/other, with a reason that contains permitted",
+    ]
+
+
+@pytest.mark.slow
+def test_a_running_or_finished_one_can_be_neither_dropped_nor_replayed(server: Server) -> None:
+    work = server.inbox.begin(leased(server.inbox, OTHER))
+    assert work is not None
+    server.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
+    assert server.inbox.begin(leased(server.inbox, OTHER)) is not None
+    assert server.run("drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert server.states == ["dead", "done", "working"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_list_can_be_seen_while_nothing_can_be_written(server: Server, tmp_path: Path) -> None:
+    """As when the disk is full: SQLite lets nobody write who was not told to."""
+    server.inbox.database.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
+        other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
+    done = server.run("list", "--state", "dead")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1\tdead")
+
+
+@pytest.mark.postgres
+def test_it_says_so_when_the_database_is_away() -> None:
+    done = typed("list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
+    assert done.returncode == 1
+    assert done.stderr.startswith("precedent deliveries: the queue's database does not answer (")
+    assert "hushhush" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+HELP = "see `precedent deliveries --help`"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replay"], "replay takes the numbers of deliveries, or --all-dead"),
+        (["drop", "1", "--all-dead"], "drop takes the numbers of deliveries, or --all-dead"),
+        (["drop", "1", "--repo", "17-42"], "give either numbers or filters: filters go with --all-dead"),
+        (["replay", "--all-dead", "--state", "waiting"], "--all-dead means dead ones: leave out --state waiting"),
+        (["replay", "--all-dead", "--limit", "5"], f"replay takes no --limit: {HELP}"),
+        (["list", "1"], f"list takes no numbers: {HELP}"),
+        (["list", "--all-dead"], f"list takes no --all-dead: {HELP}"),
+        (["show", "1", "2"], "show takes the number of one delivery"),
+        (["audit", "--reason", "x"], f"audit takes no --reason: {HELP}"),
+    ],
+)
+def test_a_senseless_combination_is_refused_and_nothing_is_done(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    done = typed(*arguments, "--data", str(tmp_path))
+    assert (done.returncode, done.stderr) == (2, f"precedent deliveries: {said}\n")
+
+
+@pytest.mark.slow
+def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
+    done = server.run("list", "--repo", "other")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "precedent deliveries: --repo: 'other' is neither OWNER/NAME nor a key such as 17-42\n",
+    )
+
+
+def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
+    done = typed("list", "--data", str(tmp_path))
+    assert done.returncode == 2
+    where = f"there is no queue in {tmp_path}: give the server's --data or --database-url"
+    assert done.stderr == f"precedent deliveries: {where}\n"
+    assert list(tmp_path.iterdir()) == []
