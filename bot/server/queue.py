@@ -116,7 +116,7 @@ class WorkQueue:
         """Let these leases last from now on. Returns the ids of those that the owner has lost."""
         if not leases:
             return frozenset()
-        sql = "update queue set due = :until where owner = :owner and lease in :leases returning lease"
+        sql = "update queue set due = :until where owner = :owner and owner <> '' and lease in :leases returning lease"
         with self.database.transaction() as renewing:
             found = renewing.rows(sql, until=self.now() + LEASE, owner=owner, leases=list(leases))
         return frozenset(leases) - {row["lease"] for row in found}
@@ -146,7 +146,7 @@ class WorkQueue:
     def release(self, owner: str) -> int:
         """Make everything ready that this owner works on, as it ended. Returns how many keys."""
         with self.database.transaction() as releasing:
-            sql = "update queue set ready = 1, owner = '', lease = '' where owner = :owner"
+            sql = "update queue set ready = 1, owner = '', lease = '' where owner = :owner and owner <> ''"
             many = releasing.change(sql, owner=owner)
             if many:
                 self.database.notify(releasing, CHANNEL)

@@ -360,11 +360,14 @@ def on_sqlite() -> tuple[Database, Callable[[], None]]:
     return database, end
 
 
+MODELLED = settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
+
+
 @pytest.mark.slow
 def test_the_queue_on_sqlite_does_what_the_model_does() -> None:
     Model.made = staticmethod(on_sqlite)
     run_state_machine_as_test(
-        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
+        Model, settings=MODELLED
     )
 
 
@@ -381,6 +384,6 @@ def test_the_queue_on_postgres_does_what_the_model_does(postgres_url: str) -> No
 
     Model.made = staticmethod(emptied)
     run_state_machine_as_test(
-        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
+        Model, settings=MODELLED
     )
     database.close()
