@@ -163,7 +163,7 @@ class Inbox:
         """Give back all leases of this worker, which was told to stop. Its unfinished runs count as never begun."""
         sql = (
             "update deliveries set begun = 0 where state = 'working' and turn in"
-            " (select lease from queue where owner = :owner)"
+            " (select lease from queue where owner = :owner and owner <> '')"
         )
         with self.database.transaction() as leaving:
             leaving.change(sql, owner=self.worker)
