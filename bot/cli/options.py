@@ -477,8 +477,13 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
     add("--state", choices=STATES, help="filter: only deliveries in this state")
-    add("--reason", metavar="TEXT", help="filter: only those whose reason contains this")
-    add("--repo", metavar="REPOSITORY", help="filter: only those of this one, OWNER/NAME or its key as listed")
+    add("--reason", type=_filled, metavar="TEXT", help="filter: only those whose reason contains this")
+    add(
+        "--repo",
+        type=_filled,
+        metavar="REPOSITORY",
+        help="filter: only those of this one, OWNER/NAME or its key as listed",
+    )
     when = "2026-05-03, or 7d, 4w, 6m, 1y ago"
     add("--since", type=since, metavar="WHEN", help=f"filter: only those received since {when}; audit: done since")
     add("--until", type=since, metavar="WHEN", help="filter: only those received before then; audit: done before")
@@ -488,6 +493,13 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add_server(command, "data", "database_url")
     add_json(command, "the answer")
     add_header(command)
+
+
+def _filled(text: str) -> str:
+    """A text that is not empty, as of a variable that is not set: a filter that selects all could drop all."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -13,7 +13,6 @@ from bot.errors import UserError
 from bot.server.database import OURS, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
-from tests.server.conftest import KINDS
 from tests.server.queues import LANE, all_done, arrival, keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +77,7 @@ database.close()
 """
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a database without tables, in SQLite and in PostgreSQL."""
     if request.param == "sqlite":

@@ -136,6 +136,7 @@ def test_the_roles_see_what_they_may_do(site: Site) -> None:
     for path in ("/", "/deliveries/1", "/?state=dead"):
         assert "form-action 'none'" in site.get(path).headers["content-security-policy"]
     assert site.get(password="wrong").status == 401
+    assert asyncio.run(once(site.port, "GET", "/dead", {"Host": site.host})).status == 401
 
 
 @pytest.mark.slow

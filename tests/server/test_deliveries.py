@@ -253,6 +253,27 @@ def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["--reason", "--repo"])
+def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path) -> None:
+    done = typed("drop", "--all-dead", name, "", "--data", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"precedent deliveries: argument {name}: it is empty; see")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_texts_cannot_forge_lines_or_control_a_terminal(server: Server) -> None:
+    hostile = "x\n9\tdead\x1b[2J"
+    event = Event("issues", "opened", 9)
+    server.inbox.put([Arrival("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
+    end(server.inbox, "9:d", RepositoryKey(17, 44), hostile)
+    for arguments in (("list", "--repo", "17-44"), ("show", "4")):
+        told = server.run(*arguments).stdout
+        assert "\x1b" not in told
+        assert "x 9 dead[2J" in told
+        assert not [line for line in told.splitlines() if line.startswith("9")]
+
+
 def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
     done = typed("list", "--data", str(tmp_path))
     assert done.returncode == 2

@@ -136,7 +136,7 @@ def test_workers_end_when_the_server_is_killed_and_finish_what_they_are_at(stage
 @pytest.mark.postgres
 def test_a_worker_elsewhere_does_what_a_server_received(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, STANDIN, postgres_url)
-    with (tmp_path / "worker.log").open("wb") as log:
+    with stage.log_file.open("ab") as log:
         worker = subprocess.Popen(stage.command("worker"), cwd=ROOT, env=stage.environ(), stdout=log, stderr=log)
     try:
         stage.start(workers=0)

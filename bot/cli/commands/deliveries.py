@@ -194,7 +194,8 @@ def _cells(each: Delivery) -> tuple[str, ...]:
     place = each.name or each.lane.key
     about = f"{place}#{each.event.number}" if each.event.number else place
     event = f"{each.event.name}.{each.event.action}" if each.event.action else each.event.name
-    return (str(each.seq), each.state, _time(each.received_at), each.lane.key, about, event, each.reason)
+    texts = map(one_line, (about, event, each.reason))
+    return (str(each.seq), each.state, _time(each.received_at), each.lane.key, *texts)
 
 
 def _as_data(each: Delivery) -> dict[str, object]:
