@@ -38,6 +38,7 @@ from bot.server.options import ServerOptions, new_password, packed, password_fil
 from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
+from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
 from bot.server.webhook import WebhookRules
 from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
@@ -212,6 +213,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions], Child] = spaw
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
             log.info("stopped", extra={"all_stored": writer.stop(WRITTEN)})
+            stop_tracing()
     return 0
 
 
@@ -246,6 +248,7 @@ def work(options: ServerOptions, run: Run, parent: int = 0) -> NoReturn:
     line = guarded(lambda: codes.append(_worked(options, run, parent)))
     if line:
         log.error("this worker ends: %s", line)
+    stop_tracing()
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
@@ -322,8 +325,9 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _begin(options: ServerOptions) -> None:
-    """Set up a process: its log, and no core dump, which would contain secrets."""
+    """Set up a process: its log, its traces, and no core dump, which would contain secrets."""
     write_logs(options.log, options.hidden)
+    start_tracing(os.environ)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -44,9 +44,10 @@ from bot.pipeline.setup import (
     open_repository_memory,
     read_settings,
 )
+from bot.server.delivery_context import fields_of, run_context
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import Bug, caught, guarded, request_id
+from bot.server.log import Bug, caught, guarded
 from bot.server.model import (
     Delivery,
     Grant,
@@ -61,6 +62,7 @@ from bot.server.model import (
 from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
+from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
 
@@ -110,12 +112,14 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
         if run.stop.is_set():
             run.inbox.put_off(ticket, lane, 0.0)
             return
+        since = time.time_ns()
         work = run.inbox.begin(ticket, lane, run.now())
         if work is None:  # another run did it
             return
-        with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
+        with run_context(work, since):
             results, report = run_repository(work, run)
-            absorbed = _ended(work, results, report, run)
+            with span("finish"):
+                absorbed = _ended(work, results, report, run)
             _log(work, results)
     if line := guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
         log.warning("tickets that are no longer needed could not be cancelled: %s", line, extra={"lane": lane.key})
@@ -146,9 +150,11 @@ def _ended(work: PendingWork, results: list[Result], report: RunReport, run: Run
 
 
 def _log(work: PendingWork, results: list[Result]) -> None:
+    had = {each.seq: each for each in work.deliveries}
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
-        told = {"lane": work.lane.key, "delivery": each.seq, "said": each.said, "reason": each.reason}
+        told = {"lane": work.lane.key, "number": each.seq, "said": each.said, "reason": each.reason}
+        told |= fields_of([had[each.seq]])
         log.log(level, "%s", each.state, extra=told)
 
 
@@ -336,6 +342,7 @@ class RepositoryRun:
     def _aftermath(self, error: PrecedentError) -> None:
         """Apply an error to more than the delivery that met it."""
         lane, run = self.work.lane, self.dependencies
+        mark_error(error)
         self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
             InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(lane, str(error))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.server.log import HIDDEN, MOST, Lines, request_id, write_logs
+from bot.server.log import HIDDEN, MOST, Lines, log_fields, write_logs
 
 SECRET = "It's a Secret to Everybody"
 
@@ -54,7 +54,7 @@ def test_what_is_given_beside_the_message_is_a_field() -> None:
 
 
 def test_lines_about_a_request_name_it() -> None:
-    with request_id("r-1"):
+    with log_fields(request="r-1"):
         assert line("stored")["request"] == "r-1"
         assert line("stored", request="r-2")["request"] == "r-2"
     assert "request" not in line("stored")
