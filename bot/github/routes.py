@@ -5,6 +5,8 @@ https://docs.github.com/rest
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 OTHER = "other"
 
 _ROUTES = (
@@ -16,7 +18,6 @@ _ROUTES = (
     "/graphql",
     "/installation/repositories",
     "/rate_limit",
-    "/repositories/{repository_id}",
 )
 _OF_REPOSITORY = (
     "",
@@ -35,25 +36,24 @@ _OF_REPOSITORY = (
     "/releases",
     "/tags",
 )
-_HOME, _BY_NUMBER = "/repos/{owner}/{repo}", "/repositories/{repository_id}"
-"""Redirects lead to the second."""
+"""Where a word and a name both fit, the word comes first."""
 
-_KNOWN = {
-    tuple(route.split("/")): route
-    for route in (*_ROUTES, *(f"{home}{rest}" for home in (_HOME, _BY_NUMBER) for rest in _OF_REPOSITORY))
-}
+_HOMES = ("/repos/{owner}/{repo}", "/repositories/{repository_id}")
+"""The second is where redirects lead."""
+
+_KNOWN = [
+    (route, route.split("/")) for route in (*_ROUTES, *(f"{home}{rest}" for home in _HOMES for rest in _OF_REPOSITORY))
+]
 
 
 def route_of(path: str) -> str:
-    """Return the route of a path below the API's address, "other" for an unknown one. A word wins over a name."""
+    """Return the route of a path below the API's address, "other" for an unknown one."""
     parts = path.split("/")
-    fitting = [known for known in _KNOWN if len(known) == len(parts) and all(map(_fits, known, parts))]
-    return _KNOWN[min(fitting, key=_names)] if fitting else OTHER
+    return next((route for route, known in _KNOWN if _fits(known, parts)), OTHER)
 
 
-def _fits(known: str, part: str) -> bool:
-    return known == part or (known.startswith("{") and part != "")
-
-
-def _names(known: tuple[str, ...]) -> int:
-    return sum(part.startswith("{") for part in known)
+def _fits(known: Sequence[str], parts: Sequence[str]) -> bool:
+    if len(known) != len(parts):
+        return False
+    pairs = zip(known, parts, strict=True)
+    return all(part == word or (part != "" and word.startswith("{")) for word, part in pairs)

@@ -47,7 +47,7 @@ from bot.pipeline.setup import (
 from bot.server.delivery_context import fields_of, run_context
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import Bug, caught, guarded
+from bot.server.log import Bug, caught, guarded, log_fields
 from bot.server.model import (
     Delivery,
     Grant,
@@ -154,8 +154,8 @@ def _log(work: PendingWork, results: list[Result]) -> None:
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
         told = {"lane": work.lane.key, "number": each.seq, "said": each.said, "reason": each.reason}
-        told |= fields_of([had[each.seq]])
-        log.log(level, "%s", each.state, extra=told)
+        with log_fields(**fields_of([had[each.seq]])):
+            log.log(level, "%s", each.state, extra=told)
 
 
 @dataclass(slots=True)
