@@ -167,9 +167,9 @@ def _opened(environ: Mapping[str, str]) -> Tracer:
             raise
         remedy = "install what requirements-traces.lock names, or unset it"
         raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error
-    except (ValueError, OSError) as error:
-        told = f"traces are not sent: a variable OTEL_… has a value that cannot be used ({type(error).__name__})"
-        raise UserError(told, "see the documentation of OpenTelemetry") from error
+    except (ValueError, OSError, RuntimeError) as error:
+        told = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"
+        raise UserError(told, "see its documentation") from error
 
 
 def _is_address(text: str) -> bool:

@@ -28,7 +28,7 @@ _FORMAT = TraceContextTextMapPropagator()
 
 
 class OtlpTracer:
-    """A `bot.server.spans.Tracer`. Raises ValueError or OSError for variables that cannot be used."""
+    """A `bot.server.spans.Tracer`. Raises ValueError, OSError or RuntimeError for variables that cannot be used."""
 
     def __init__(self) -> None:
         # A collector that is away would be named in several lines for each try; one for each lost batch is left.

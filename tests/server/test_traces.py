@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bot.server.delivery_context import TRACE
+from tests.server.client import delivered, issue_event, once
 from tests.server.collector import Collector, Received
 from tests.server.stage import READY, REPOSITORY, SLUG, ServerStage, until
 from tests.server.test_story import DECISION, told_before
@@ -125,6 +128,22 @@ def test_each_line_about_a_delivery_names_its_guid_and_its_trace(stage: ServerSt
     assert len({line["pid"] for line in lines}) == 2
     assert {(line["delivery"], line["trace"]) for line in lines} == {(guid, trace_of(stage, guid))}
     assert len({line["request"] for line in lines}) == 1
+
+
+def test_a_refused_delivery_is_found_by_its_guid_in_the_log_and_makes_no_trace(
+    stage: ServerStage, collector: Collector
+) -> None:
+    stage.start(workers=0)
+    guid, body = str(uuid.uuid4()), json.dumps(issue_event(1)).encode()
+    headers = delivered(body, guid=guid.upper(), x_hub_signature_256="sha256=" + "0" * 64)
+    assert asyncio.run(once(stage.port, headers=headers, body=body)).status == 403
+    headers = delivered(body, guid="Open, Sesame", x_hub_signature_256="sha256=" + "0" * 64)
+    assert asyncio.run(once(stage.port, headers=headers, body=body)).status == 403
+    stage.stop()
+    refused = [line for line in stage.lines() if line["message"].startswith("403")]
+    assert [line.get("delivery") for line in refused] == [guid, None]
+    assert all(line["request"] and "trace" not in line for line in refused)
+    assert collector.spans == []
 
 
 def test_a_run_for_several_deliveries_has_a_link_to_each(stage: ServerStage, collector: Collector) -> None:
