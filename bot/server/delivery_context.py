@@ -15,7 +15,7 @@ from bot.github.events import Event
 from bot.github.observer import TellAnswer, observed_by
 from bot.github.routes import route_of
 from bot.server.log import log_fields
-from bot.server.model import Arrival, Delivery, PendingWork
+from bot.server.model import Arrival, Delivery
 from bot.server.spans import TRACEPARENT, annotate, is_tracing, past_span, span, trace_id, traceparent
 
 TRACE = "trace"
@@ -34,24 +34,24 @@ def receipt(arrival: Arrival, began: int) -> Iterator[Arrival]:
 
 
 @contextmanager
-def run_context(work: PendingWork, began: int) -> Iterator[None]:
-    """The context of a run whose claim began then (nanoseconds since 1970).
+def run_context(run: str, deliveries: Sequence[Delivery], began: int) -> Iterator[None]:
+    """The context of the run with this id, whose claim began then (nanoseconds since 1970).
 
     The run belongs to the trace of its oldest delivery. If it handles several, it has a link to each.
     """
     claimed = time.time_ns()
-    contexts = {each.seq: found for each in work.deliveries if (found := _context_of(each))}
-    links = tuple(contexts.values()) if len(work.deliveries) > 1 else ()
-    attributes: dict[str, str | int] = {"precedent.run": work.id, "precedent.deliveries": len(work.deliveries)}
+    contexts = {each.seq: found for each in deliveries if (found := _context_of(each))}
+    links = tuple(contexts.values()) if len(deliveries) > 1 else ()
+    attributes: dict[str, str | int] = {"precedent.run": run, "precedent.deliveries": len(deliveries)}
     with ExitStack() as open_blocks:
-        open_blocks.enter_context(log_fields(**fields_of(work.deliveries)))
+        open_blocks.enter_context(log_fields(**fields_of(deliveries)))
         if is_tracing():
             first = next(iter(contexts.values()), "")
             open_blocks.enter_context(span("run", attributes, parent=first, links=links, began=began))
             open_blocks.enter_context(log_fields(trace=trace_id()))
             open_blocks.enter_context(observed_by(_request))
             past_span("claim", began, claimed)
-            for each in work.deliveries:
+            for each in deliveries:
                 if each.seq in contexts:
                     due = max(each.received_at, each.next_at) * 1_000_000
                     past_span("wait", min(due, claimed), claimed, contexts[each.seq], (traceparent(),))

@@ -116,7 +116,7 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
         work = run.inbox.begin(ticket, lane, run.now())
         if work is None:  # another run did it
             return
-        with run_context(work, since):
+        with run_context(work.id, work.deliveries, since):
             results, report = run_repository(work, run)
             with span("finish"):
                 absorbed = _ended(work, results, report, run)

@@ -19,7 +19,7 @@ from bot.github.events import Event
 from bot.github.observer import observed
 from bot.server import spans
 from bot.server.delivery_context import TRACE, fields_of, receipt, run_context
-from bot.server.model import Arrival, Delivery, PendingWork, RepositoryKey
+from bot.server.model import Arrival, Delivery, RepositoryKey
 from bot.server.spans import (
     TRACEPARENT,
     is_tracing_wanted,
@@ -68,10 +68,6 @@ def delivery(seq: int, context: str = "", **changed: int) -> Delivery:
     extra = ((TRACE, context),) if context else ()
     made = Delivery(seq, f"7:guid-{seq}", LANE, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
     return replace(made, extra=extra, request=f"r{seq}", **changed)
-
-
-def work(*deliveries: Delivery) -> PendingWork:
-    return PendingWork("a-run", "a-ticket", LANE, deliveries, 5_000)
 
 
 # -- on and off ----------------------------------------------------------------------------------------------------
@@ -166,7 +162,7 @@ def test_the_context_of_a_receipt_waits_with_the_delivery(collector: Collector) 
 def test_without_traces_a_delivery_stays_as_it_came() -> None:
     with receipt(arrival(), 1) as taken:
         assert taken == arrival()
-    with run_context(work(delivery(1, OTHER)), 1):
+    with run_context("a-run", [delivery(1, OTHER)], 1):
         assert observed("GET", "/app") is observed("GET", "/app")
 
 
@@ -191,7 +187,7 @@ def test_an_action_that_is_no_word_is_not_told(collector: Collector) -> None:
     ],
 )
 def test_an_invalid_context_is_left_alone(context: str, collector: Collector) -> None:
-    with run_context(work(delivery(1, context), delivery(2, OTHER)), 4_000 * NANO):
+    with run_context("a-run", [delivery(1, context), delivery(2, OTHER)], 4_000 * NANO):
         pass
     (run,) = sent(collector).named("run")
     assert (run.trace, run.parent) == (f"{7:032x}", f"{8:016x}")
@@ -207,7 +203,7 @@ def test_a_context_has_55_characters_and_names_something(text: str) -> None:
 
 
 def test_a_delivery_waits_from_when_it_was_due_until_it_was_claimed(collector: Collector) -> None:
-    with run_context(work(delivery(1, OTHER, attempts=1, next_at=3_000)), 4_000 * NANO):
+    with run_context("a-run", [delivery(1, OTHER, attempts=1, next_at=3_000)], 4_000 * NANO):
         pass
     (wait,) = sent(collector).named("wait")
     (claim,), (run,) = collector.named("claim"), collector.named("run")
@@ -218,7 +214,7 @@ def test_a_delivery_waits_from_when_it_was_due_until_it_was_claimed(collector: C
 
 
 def test_a_run_for_nothing_that_has_a_trace_begins_one(collector: Collector) -> None:
-    with run_context(work(delivery(1)), 4_000 * NANO):
+    with run_context("a-run", [delivery(1)], 4_000 * NANO):
         pass
     (run,) = sent(collector).named("run")
     assert (run.parent, run.links) == ("", ())
@@ -235,7 +231,7 @@ def test_of_an_error_the_class_alone_is_told(collector: Collector) -> None:
 
 def test_a_request_in_a_run_is_told_by_its_route(collector: Collector, github: FakeGitHub) -> None:
     client = GitHubClient(github.url, github.token, "octocat/hello-world", write_gap=0)
-    with run_context(work(delivery(1)), 1), pytest.raises(Gone):
+    with run_context("a-run", [delivery(1)], 1), pytest.raises(Gone):
         client.issue(99)
     with pytest.raises(Gone):
         client.issue(98)
