@@ -89,12 +89,13 @@ SERVING = {
     "starlette": "bot.server.web",
     "uvicorn": "bot.server.web",
     "prometheus_client": "bot.server.metrics",
+    "opentelemetry": "bot.server.tracing",
     "psycopg": "",
     "mcp": "bot.mcp.server",
     "mcp_types": "bot.mcp.server",
     "anyio": "bot.mcp.server",
 }
-"""A library of the extras ``server`` and ``mcp`` → the only module that may import it."""
+"""A library of the extras ``server``, ``traces`` and ``mcp`` → the only module that may import it."""
 
 
 @dataclass(frozen=True)

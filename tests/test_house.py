@@ -73,7 +73,7 @@ def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
     assert runtime["hishel"].startswith("1.")
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-server.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-server.lock", "requirements-traces.lock"])
 def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
     development = pinned(ROOT / "requirements-dev.lock")
     runtime = pinned(ROOT / lock)
@@ -84,6 +84,14 @@ def test_the_image_of_the_server_has_what_the_server_asks_for_and_the_action_non
     extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["server"]}
     assert extra <= set(pinned(ROOT / "requirements-server.lock"))
     assert not (extra - {"githubkit"}) & set(pinned(ROOT / "requirements.lock"))
+
+
+def test_what_sends_traces_is_in_an_image_of_the_server_only_where_it_is_asked_for() -> None:
+    extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["traces"]}
+    server, traces = (pinned(ROOT / f"requirements-{name}.lock") for name in ("server", "traces"))
+    assert extra <= set(traces)
+    assert server.items() <= traces.items()
+    assert not [name for name in server if name.startswith("opentelemetry")]
 
 
 def test_the_licence_is_apache_in_full() -> None:
@@ -110,7 +118,8 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
 
 def test_every_lock_that_the_image_can_be_made_of_is_given_to_its_build() -> None:
     chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
-    assert chosen == {"requirements.lock", "requirements-semantic.lock", "requirements-server.lock"}
+    names = ("", "-semantic", "-server", "-traces")
+    assert chosen == {f"requirements{name}.lock" for name in names}
     assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
 
 

@@ -9,6 +9,7 @@ LOCKS = {
     "requirements.lock": ["pyproject.toml"],
     "requirements-semantic.lock": ["pyproject.toml", "--extra=semantic"],
     "requirements-server.lock": ["pyproject.toml", "--extra=server"],
+    "requirements-traces.lock": ["pyproject.toml", "--extra=server", "--extra=traces"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

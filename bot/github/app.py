@@ -34,6 +34,7 @@ from bot.github.errors import (
     Unreachable,
     meaning_of,
 )
+from bot.github.observer import observed
 from bot.github.threads import object_in, objects_in
 from bot.github.transport import PER_PAGE
 
@@ -129,9 +130,20 @@ class _Session:
         self._context.run(self._github.__enter__)
 
     def ask(self, verb: str, path: str, token: str, **given: Any) -> Response[Any]:
+        """The answer, whether GitHub does what it is asked or refuses."""
         asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
-        answer: Response[Any] = self._context.copy().run(lambda: asking.request(verb, path, **given))
+        try:
+            answer: Response[Any] = self._surroundings().run(lambda: asking.request(verb, path, **given))
+        except RequestFailed as error:
+            return error.response
         return answer
+
+    def _surroundings(self) -> contextvars.Context:
+        """The caller's context, which names the delivery in lines of the log, with githubkit's connections."""
+        made = contextvars.copy_context()
+        for variable, value in self._context.items():
+            made.run(variable.set, value)
+        return made
 
     def close(self) -> None:
         self._context.run(self._github.__exit__)
@@ -257,12 +269,15 @@ class App:
 
     def _ask(self, verb: str, path: str, token: str = "", **given: Any) -> Response[Any]:
         try:
-            return self._opened[-1].ask(verb, path, token, **given)
-        except RequestFailed as error:
-            raise _meaning(error.response, path) from None
+            with observed(verb, path) as tell:
+                answer = self._opened[-1].ask(verb, path, token, **given)
+                tell(answer.status_code, answer.headers)
         except RequestError as error:
             kind = type(error.exc).__name__
             raise Unreachable(f"GitHub did not answer ({kind}): it is asked again later") from None
+        if answer.status_code >= 400:
+            raise _meaning(answer, path)
+        return answer
 
 
 def _meaning(answer: Response[Any], path: str) -> ForgeError:

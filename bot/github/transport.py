@@ -37,6 +37,7 @@ from bot.github.errors import (
     meaning_of,
     meaning_of_errors,
 )
+from bot.github.observer import observed
 
 PER_PAGE = 100
 """Most items in one answer to a read."""
@@ -212,7 +213,9 @@ class HttpTransport:
         self.sent[verb] += 1
         try:
             parameters = dict(query or {})
-            status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
+            with observed(verb, path) as tell:
+                status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
+                tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
         self._note_rate(headers)

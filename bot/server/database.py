@@ -228,8 +228,8 @@ class Database:
             return  # reading works on a read-only database
         with self.urgent() as made:
             if self.is_postgres:
-                made.change(f"create schema if not exists {OURS}")
                 made.rows("select pg_advisory_xact_lock(:number)", number=_MAKING)
+                made.change(f"create schema if not exists {OURS}")
             found = self._found(made)
             for statement in statements(postgres=self.is_postgres):
                 made.change(statement)
@@ -287,11 +287,25 @@ def _sqlite(url: str, hurry: bool) -> sa.Engine:
     def prepare(connection: Any, _: object) -> None:
         if sqlite3.sqlite_version_info < _KNOWS_SUBSEC:
             connection.create_function("unixepoch", 1, lambda _: time.time())
-        for words in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={round(1000 * patience)}"):
-            connection.execute(f"PRAGMA {words}")
+        connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
+        _write_ahead(connection, time.monotonic() + patience)
+        connection.execute("PRAGMA synchronous=FULL")
 
     sa.event.listen(engine, "connect", prepare)
     return engine
+
+
+def _write_ahead(connection: Any, until: float) -> None:
+    """Keep a journal that readers can read beside. The change to it does not wait for others by itself."""
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(random.uniform(*CLAIM))
 
 
 def _claim(connection: sa.Connection) -> None:

@@ -198,7 +198,7 @@ class Inbox:
         return frozenset(found)
 
     def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
-        """Dead → waiting, with the attempts reset and a ticket. Returns how many."""
+        """Dead → waiting, with the attempts reset and due now. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
             " reason = '' where state = 'dead' and seq in :seqs returning lane, priority"

@@ -1,18 +1,21 @@
-"""Writes the log: one JSON object per line, with the id of the request, and without secrets."""
+"""Writes the log: one JSON object per line, with the delivery that it is about, and without secrets."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, TextIO
+from urllib.parse import unquote
 
 from bot.errors import PrecedentError, bug
 
@@ -30,17 +33,20 @@ _TOKENS = re.compile(
 https://github.blog/engineering/behind-githubs-new-authentication-token-formats"""
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_request: ContextVar[str] = ContextVar("request", default="")
+_shared: ContextVar[Mapping[str, str]] = ContextVar("shared", default=MappingProxyType({}))
 
 
 @contextmanager
-def request_id(request: str) -> Iterator[None]:
-    """Add the request to every line that this thread or task writes within the block."""
-    token = _request.set(request)
+def log_fields(**fields: str) -> Iterator[None]:
+    """Add these fields, except empty ones, to every line that this thread or task writes within the block.
+
+    That includes the lines of libraries. A line's own field of the same name wins.
+    """
+    token = _shared.set({**_shared.get(), **{name: text for name, text in fields.items() if text}})
     try:
         yield
     finally:
-        _request.reset(token)
+        _shared.reset(token)
 
 
 class Lines(logging.Formatter):
@@ -71,9 +77,8 @@ class Lines(logging.Formatter):
             "logger": record.name,
             "pid": record.process,
         }
-        fields = {name: self._field(value) for name, value in vars(record).items() if name not in _STANDARD}
-        if (request := _request.get()) and "request" not in fields:
-            fields["request"] = request
+        own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        fields = {name: self._field(value) for name, value in {**_shared.get(), **own}.items()}
         if record.exc_info and record.exc_info[1]:
             fields["error"] = self._clean(told(record.exc_info[1]))
         if self._form == "json":
@@ -100,7 +105,7 @@ def told(error: BaseException) -> str:
 def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
     """Write all logs of this process, including those of libraries, to ``stream`` (stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Lines(form, secrets))
+    handler.setFormatter(Lines(form, (*secrets, *_collector_keys(os.environ))))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -116,6 +121,14 @@ def hide(secrets: Iterable[str]) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, Lines):
             handler.formatter.hide(texts)
+
+
+def _collector_keys(environ: Mapping[str, str]) -> Iterator[str]:
+    """The values of the headers for a collector of traces, of which its library may complain."""
+    for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"):
+        for header in environ.get(name, "").split(","):
+            value = header.partition("=")[2].strip() or header.strip()
+            yield from {text for text in (value, unquote(value)) if len(text) >= 8}
 
 
 class Bug(PrecedentError):

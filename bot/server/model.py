@@ -64,8 +64,8 @@ class Arrival:
 
     ``id`` is "APP:GUID", or "APP:catch-up-LANE-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
     are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
-    ``request`` is in every log line about it. ``extra`` is for an installation's own lane only: ("added", "17,18"),
-    ("account", "octo-org").
+    ``request`` is in every log line about it. ``extra`` has ("trace", …) if there are traces, and for an installation's
+    own lane also ("added", "17,18"), ("account", "octo-org").
     """
 
     id: str

@@ -36,6 +36,7 @@ from bot.server.options import ServerOptions, new_password, packed, password_fil
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.secret_files import SecretFiles
+from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
 from bot.server.webhook import WebhookRules
 from bot.server.worker import Ended, Run, RunDependencies, Task, Worker
@@ -227,6 +228,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
             log.info("stopped", extra={"all_stored": writer.stop(WRITTEN)})
+            stop_tracing()
     return 0
 
 
@@ -261,6 +263,7 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "") -> N
     line = guarded(lambda: codes.append(_worked(options, run, parent, name)))
     if line:
         log.error("this worker ends: %s", line)
+    stop_tracing()
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
@@ -330,9 +333,10 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _begin(options: ServerOptions) -> None:
-    """Set up a process: its log, and no core dump, which would contain secrets."""
+    """Set up a process: its log, its traces, and no core dump, which would contain secrets."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
+    start_tracing(os.environ)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -43,9 +44,10 @@ from bot.pipeline.setup import (
     open_repository_memory,
     read_settings,
 )
+from bot.server.delivery_context import fields_of, run_context
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import Bug, caught, guarded, request_id
+from bot.server.log import Bug, caught, guarded, log_fields
 from bot.server.model import (
     Delivery,
     Grant,
@@ -60,6 +62,7 @@ from bot.server.model import (
 from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
+from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
 
@@ -102,12 +105,15 @@ def reconcile(lease: Lease, run: RunDependencies) -> None:
 
 
 def _reconcile(lease: Lease, run: RunDependencies) -> None:
+    since = time.time_ns()
     work = run.inbox.begin(lease, run.pace.earliest)
     if work is None:  # nothing is due
         return
-    with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
+    with run_context(work.id, work.deliveries, since):
         results, report = run_repository(work, run)
-        if _ended(work, results, report, run):
+        with span("finish"):
+            is_stored = _ended(work, results, report, run)
+        if is_stored:
             _log(work, results)
         else:
             log.warning("the results of a run were not stored, as it lost its lease", extra={"lane": lease.key})
@@ -138,10 +144,12 @@ def _ended(work: PendingWork, results: list[Result], report: RunReport, run: Run
 
 
 def _log(work: PendingWork, results: list[Result]) -> None:
+    had = {each.seq: each for each in work.deliveries}
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
-        told = {"lane": work.lane.key, "delivery": each.seq, "said": each.said, "reason": each.reason}
-        log.log(level, "%s", each.state, extra=told)
+        told = {"lane": work.lane.key, "number": each.seq, "said": each.said, "reason": each.reason}
+        with log_fields(**fields_of([had[each.seq]])):
+            log.log(level, "%s", each.state, extra=told)
 
 
 @dataclass(slots=True)
@@ -330,6 +338,7 @@ class RepositoryRun:
     def _aftermath(self, error: PrecedentError) -> None:
         """Apply an error to more than the delivery that met it."""
         lane, run = self.work.lane, self.dependencies
+        mark_error(error)
         self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
             InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(lane, str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from bot.errors import PrecedentError
@@ -12,6 +13,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
 from bot.pipeline.publish import CommentResult
 from bot.pipeline.setup import ApiUsage, RepositorySite
+from bot.server.spans import span
 
 MOST_NOTES = 20
 MOST_CHARACTERS = 300
@@ -34,6 +36,7 @@ class RunLog:
     seconds: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
     _since: float = 0.0
+    _span: ExitStack = field(default_factory=ExitStack)
 
     def note(self, line: str) -> None:
         line = " ".join(line.split())[:MOST_CHARACTERS]
@@ -55,11 +58,14 @@ class RunLog:
         self.used = used
 
     def on_stage(self, stage: str) -> None:
-        """End the current stage and start another; "" for none."""
+        """End the current stage and its span, and start another; "" for none."""
         now = self.clock()
         if self._stage:
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
         self._stage, self._since = stage, now
+        self._span.close()
+        if stage:
+            self._span.enter_context(span(stage))
 
 
 def about(results: Iterable[CommentResult], number: int) -> CommentResult | None:

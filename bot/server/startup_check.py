@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from bot.github.app import EVENTS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.health import SKEW, SPARE
 from bot.server.options import Misconfigured, ServerOptions, stored_password
+from bot.server.spans import is_tracing_wanted, tracing_problem
 
 SPACE = 1_000_000_000
 """Bytes that should be free at the start. A running server goes on down to `SPARE`, so a restart may too."""
@@ -58,7 +59,7 @@ def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
     found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
     if outside.bind is not None:
         found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
-    return found
+    return [*found, *_traces(os.environ)]
 
 
 def refuse(findings: list[StartupProblem]) -> None:
@@ -199,6 +200,14 @@ def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
         yield StartupProblem(
             "events", "warning", f"the App does not hear of {', '.join(missing)}: subscribe on its page"
         )
+
+
+def _traces(environ: Mapping[str, str]) -> Iterator[StartupProblem]:
+    """Check the traces, if they are asked for. The server starts without them, too."""
+    if line := tracing_problem(environ):
+        yield StartupProblem("traces", "warning", line)
+    elif is_tracing_wanted(environ):
+        yield StartupProblem("traces", "ok", "ready")
 
 
 def _page(options: ServerOptions) -> Iterator[StartupProblem]:

@@ -10,6 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 from urllib.parse import parse_qsl
@@ -27,14 +28,17 @@ from bot.server import metrics
 from bot.server.access import Access, Denied, Role
 from bot.server.dead_letters import replay_or_drop
 from bot.server.dead_page import DeadView, dead_page, operation_of
+from bot.server.delivery_context import receipt
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
+from bot.server.log import log_fields
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
+from bot.server.spans import annotate, span
 from bot.server.status_page import DEAD, delivery_page, policy, status_page
-from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
+from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, guid, receive
 from bot.server.writer import GroupCommitWriter
 
 HEADERS = 10.0
@@ -216,27 +220,31 @@ class Webhook:
         self._room = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, request = time.perf_counter(), uuid.uuid4().hex[:16]
+        began, since, request = time.perf_counter(), time.time_ns(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
-        heard = await self._heard(scope, headers, receive, request)
-        status, said = await self._outcome(heard, request)
-        self._count(headers, status, said)
-        log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
-        await _reply(status, said, request)(scope, receive, send)
+        with log_fields(request=request, delivery=guid(headers)):
+            heard = await self._heard(scope, headers, receive, request)
+            with receipt(heard, since) if isinstance(heard, Arrival) else nullcontext(heard) as traced:
+                status, said = await self._outcome(traced)
+                self._count(headers, status, said)
+                annotate({"http.response.status_code": status, "precedent.result": said})
+                log.info("%s %s", status, said, extra=_about(heard))
+            await _reply(status, said, request)(scope, receive, send)
         self._door.answered.observe(time.perf_counter() - began)
 
-    async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
+    async def _outcome(self, heard: Arrival | Dropped | Refused) -> tuple[int, str]:
         """The status, and the outcome in a few words."""
         if isinstance(heard, Refused):
             return heard.status, heard.why
         if isinstance(heard, Dropped):
             return 202, f"dropped: {heard.why}"
         try:
-            return 202, "stored" if await self._door.writer.stored(heard) else "repeated"
+            with span("store"):
+                return 202, "stored" if await self._door.writer.stored(heard) else "repeated"
         except TimeoutError:
             return 503, "it took too long to store"
         except (Full, WorldError) as error:
-            log.warning("not stored: %s", error, extra={"request": request})
+            log.warning("not stored: %s", error)
             return 503, "it cannot be stored now"
 
     async def _heard(
@@ -392,7 +400,7 @@ def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
     if not isinstance(heard, Arrival):
         return {}
     event = heard.event
-    return {"delivery": heard.id, "lane": heard.lane.key, "event": f"{event.name}.{event.action}".rstrip(".")}
+    return {"lane": heard.lane.key, "event": f"{event.name}.{event.action}".rstrip(".")}
 
 
 def _reply(status: int, said: str, request: str) -> Response:

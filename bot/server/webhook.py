@@ -172,17 +172,22 @@ def receive(
         return Refused(400, "the body is not as long as it said")
     if not is_signed(body, headers[b"x-hub-signature-256"], rules.secrets):
         return Refused(403, "the signature is not of this body and our secret")
-    guid = headers.get(b"x-github-delivery", b"")
-    if not _GUID.fullmatch(guid):
+    name = guid(headers)
+    if not name:
         return Refused(400, "no delivery is named")
     payload = _parsed(body)
     if payload is None:
         return Refused(400, "the body is not a JSON object")
-    name = headers[b"x-github-event"].decode()
-    found = _read(name, payload, rules.own_login)
+    found = _read(headers[b"x-github-event"].decode(), payload, rules.own_login)
     if isinstance(found, Arrival):
-        return replace(found, id=f"{rules.app}:{guid.decode().lower()}", received_at=now, request=request)
+        return replace(found, id=f"{rules.app}:{name}", received_at=now, request=request)
     return found
+
+
+def guid(headers: Mapping[bytes, bytes]) -> str:
+    """Return GitHub's GUID of a delivery in lower case, "" for none or an invalid one. Anybody can send any GUID."""
+    found = headers.get(b"x-github-delivery", b"")
+    return found.decode().lower() if _GUID.fullmatch(found) else ""
 
 
 def is_signed(body: bytes, signature: bytes, secrets: tuple[bytes, ...]) -> bool:

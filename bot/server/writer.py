@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import WorldError
+from bot.server.delivery_context import fields_of
 from bot.server.inbox import Inbox
-from bot.server.log import caught, guarded
+from bot.server.log import caught, guarded, log_fields
 from bot.server.model import Arrival, Full
 
 GROUP = 32
@@ -121,7 +122,9 @@ class GroupCommitWriter:
 
     def _store(self, group: Sequence[_Waiting]) -> None:
         fresh: list[bool] = []
-        error = caught(lambda: fresh.extend(self._inbox.put([one.arrival for one in group])))
+        arrivals = [one.arrival for one in group]
+        with log_fields(**fields_of(arrivals)):
+            error = caught(lambda: fresh.extend(self._inbox.put(arrivals)))
         if error is None or isinstance(error, WorldError):
             _settle(group, fresh, error)
         elif len(group) > 1:  # one of them may be the cause

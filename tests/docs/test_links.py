@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import ALSO, CODE, PAGES, ROOT, anchors, code_of, links, prose, tracked
 
-HOSTS = {"github.com", "docs.github.com", "modelcontextprotocol.io", "semver.org"}
+HOSTS = {"github.com", "docs.github.com", "modelcontextprotocol.io", "opentelemetry.io", "semver.org"}
 """The sites that pages lead to. A new one is added here, by somebody who has looked at it."""
 
 CITED = {

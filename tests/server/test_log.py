@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.server.log import HIDDEN, MOST, Lines, request_id, write_logs
+from bot.server.log import HIDDEN, MOST, Lines, log_fields, write_logs
 
 SECRET = "It's a Secret to Everybody"
 
@@ -54,10 +55,31 @@ def test_what_is_given_beside_the_message_is_a_field() -> None:
 
 
 def test_lines_about_a_request_name_it() -> None:
-    with request_id("r-1"):
+    with log_fields(request="r-1"):
         assert line("stored")["request"] == "r-1"
         assert line("stored", request="r-2")["request"] == "r-2"
     assert "request" not in line("stored")
+
+
+def test_lines_within_a_block_share_its_fields_those_of_libraries_too(log: io.StringIO) -> None:
+    with log_fields(request="r-1", delivery="guid-1", trace=""), log_fields(trace="t-1", delivery="guid-2"):
+        logging.getLogger("urllib3").warning("a retry")
+        threading.Thread(target=lambda: logging.getLogger("bot.server.worker").info("another's")).start()
+    logging.getLogger("bot.server.worker").info("afterwards")
+    found = [json.loads(each) for each in log.getvalue().splitlines()]
+    shared = {"request": "r-1", "delivery": "guid-2", "trace": "t-1"}
+    lines = {line["message"]: {name: line[name] for name in shared if name in line} for line in found}
+    assert lines == {"a retry": shared, "another's": {}, "afterwards": {}}
+
+
+def test_the_key_of_a_collector_is_in_no_line(monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=open%20sesame%21, sesame-without-a-name")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Sesame again")
+    write_logs("json", [], log)
+    for text in ("open%20sesame%21", "open sesame!", "sesame-without-a-name", "Sesame again"):
+        logging.getLogger("opentelemetry").warning("this header is odd: %s", text)
+    found = [json.loads(each)["message"] for each in log.getvalue().splitlines()]
+    assert found == [f"this header is odd: {HIDDEN}"] * 4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,180 @@
+"""Spans of traces: empty blocks, unless the standard variables of OpenTelemetry name a collector.
+
+`bot.server.tracing` and its library are imported only then. A span has names, numbers and states of our own: never a
+text of an issue, a name of a person or of a repository, or a token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Literal, Protocol
+from urllib.parse import urlsplit
+
+from bot.errors import UserError
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+PROTOCOL = "http/protobuf"
+"""https://opentelemetry.io/docs/specs/otel/protocol/exporter"""
+
+LIBRARIES = ("opentelemetry", "google")
+FLUSH = 1.0
+"""Seconds for the last spans at the end of a process, which has ten for all it has to finish."""
+
+TRACEPARENT = re.compile("00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""A trace context: version, trace, span and flags. https://www.w3.org/TR/trace-context/#traceparent-header"""
+
+Kind = Literal["internal", "server", "client"]
+Attributes = Mapping[str, str | int]
+Block = AbstractContextManager[None]
+
+
+class Tracer(Protocol):
+    """Makes and sends spans.
+
+    A trace context is a text as in `TRACEPARENT`, "" for none. Times are in nanoseconds since 1970.
+    """
+
+    def span(
+        self, name: str, attributes: Attributes, kind: Kind, parent: str, links: Sequence[str], began: int
+    ) -> Block:
+        """Open a span below ``parent``, or below the present one without it. ``began`` 0 is now."""
+        ...
+
+    def past_span(self, name: str, parent: str, links: Sequence[str], began: int, ended: int) -> None:
+        """Add a span that is over."""
+        ...
+
+    def annotate(self, attributes: Attributes) -> None:
+        """Add to the present span."""
+        ...
+
+    def mark_error(self, kind: str) -> None:
+        """Mark the present span as failed."""
+        ...
+
+    def traceparent(self) -> str:
+        """Return the context of the present span."""
+        ...
+
+    def stop(self, seconds: float) -> None:
+        """Send the spans that are left, for at most so many seconds."""
+        ...
+
+
+_nothing = nullcontext()
+_tracer: Tracer | None = None
+
+
+def start_tracing(environ: Mapping[str, str]) -> None:
+    """Send spans from now on, if these variables ask for it. If they cannot be sent, see `tracing_problem`."""
+    global _tracer  # noqa: PLW0603 - as with logging, there is one for the process
+    if is_tracing_wanted(environ):
+        with suppress(UserError):
+            _tracer = _opened(environ)
+
+
+def stop_tracing(seconds: float = FLUSH) -> None:
+    """Send the spans that are left, for at most so many seconds, and make no more."""
+    global _tracer
+    stopping, _tracer = _tracer, None
+    if stopping:
+        stopping.stop(seconds)
+
+
+def tracing_problem(environ: Mapping[str, str]) -> str:
+    """Return why the traces that these variables ask for cannot be sent, with the remedy; "" if they can."""
+    try:
+        if is_tracing_wanted(environ):
+            _opened(environ).stop(0.0)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
+    """Whether the variables name a collector, and none of them switches traces off."""
+    is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not is_off and environ.get("OTEL_TRACES_EXPORTER", "") != "none" and bool(_first(environ, ENDPOINTS))
+
+
+def is_tracing() -> bool:
+    """Whether spans are sent."""
+    return _tracer is not None
+
+
+def span(
+    name: str,
+    attributes: Attributes | None = None,
+    kind: Kind = "internal",
+    parent: str = "",
+    links: Sequence[str] = (),
+    began: int = 0,
+) -> Block:
+    """Open a span, as in `Tracer`. It is marked as failed by an exception, of which only the class is kept."""
+    return _tracer.span(name, attributes or {}, kind, parent, links, began) if _tracer else _nothing
+
+
+def past_span(name: str, began: int, ended: int, parent: str = "", links: Sequence[str] = ()) -> None:
+    """Add a span that is over, as in `Tracer`."""
+    if _tracer:
+        _tracer.past_span(name, parent, links, began, ended)
+
+
+def annotate(attributes: Attributes) -> None:
+    """Add to the present span."""
+    if _tracer:
+        _tracer.annotate(attributes)
+
+
+def mark_error(error: BaseException) -> None:
+    """Mark the present span as failed, by the class of the error."""
+    if _tracer:
+        _tracer.mark_error(type(error).__name__)
+
+
+def traceparent() -> str:
+    """Return the context of the present span, "" without one."""
+    return _tracer.traceparent() if _tracer else ""
+
+
+def trace_id() -> str:
+    """Return the id of the present trace, "" without one."""
+    return traceparent()[3:35]
+
+
+def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
+    """The name of the first variable with a value; that of traces alone counts before that of everything."""
+    return next((name for name in names if environ.get(name, "").strip()), "")
+
+
+def _opened(environ: Mapping[str, str]) -> Tracer:
+    """Raises UserError with the one thing to do."""
+    name, protocol = _first(environ, ENDPOINTS), _first(environ, PROTOCOLS)
+    if protocol and environ[protocol].strip() != PROTOCOL:
+        raise UserError(f"traces are not sent: {protocol} must be {PROTOCOL}")
+    if not _is_address(environ[name].strip()):
+        raise UserError(f"traces are not sent: {name} must be an address such as http://localhost:4318")
+    try:
+        from bot.server.tracing import OtlpTracer
+
+        return OtlpTracer()
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in LIBRARIES:
+            raise
+        remedy = "install what requirements-traces.lock names, or unset it"
+        raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error
+    except (ValueError, OSError, RuntimeError) as error:
+        told = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"
+        raise UserError(told, "see its documentation") from error
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
