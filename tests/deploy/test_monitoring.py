@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard use all metrics that the server exports, and no others; each query finds something."""
+"""Alert rules and dashboard use all metrics that the server exports, and no others; each query finds something."""
 
 from __future__ import annotations
 
