@@ -80,6 +80,8 @@ def queries() -> dict[str, str]:
     found = {f"alert {rule['alert']}": rule["expr"] for rule in rules()}
     found |= {f"panel {title}, {target['refId']}": target["expr"] for title, target in targets()}
     found |= {f"variable {each['name']}": each["definition"] for each in variables() if each["type"] == "query"}
+    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text(encoding="utf-8"))
+    found["chart"] = values["autoscaling"]["query"]
     cases = yaml.safe_load(CASES.read_text(encoding="utf-8"))["tests"]
     found |= {
         f"test {case['name']}, {place}": each["series"]
