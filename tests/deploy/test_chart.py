@@ -160,7 +160,7 @@ def test_by_default_there_is_neither_an_ingress_nor_an_autoscaler() -> None:
     assert kinds == ["Deployment", "Deployment", "Service", "ServiceAccount"]
 
 
-@pytest.mark.parametrize("release", ["precedent", "bots", "x" * 53, f"{'x' * 49}-aa"])
+@pytest.mark.parametrize("release", ["precedent", "bots", "x" * 53, f"{'x' * 49}-aa", f"precedent-{'x' * 43}"])
 def test_every_name_fits_and_all_are_different(release: str) -> None:
     found = rendered(MOST, release)
     names = [(each["kind"], each["metadata"]["name"]) for each in found]
@@ -330,6 +330,13 @@ def test_variables_of_the_operator_reach_receivers_and_workers(tmp_path: Path) -
     for name, pod in pods(rendered(MOST)).items():
         assert options(pod, tmp_path / name).sweep_minutes == 30
         assert {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"} in container(pod)["env"]
+
+
+def test_a_process_of_the_pod_collects_what_killed_programs_leave_behind() -> None:
+    """As `init` does in the compose file."""
+    for pod in pods(rendered(LEAST)).values():
+        assert pod["spec"]["shareProcessNamespace"] is True
+        assert len(pod["spec"]["containers"]) == 1, "another container would see the processes of ours"
 
 
 def test_variables_of_services_do_not_reach_them() -> None:

@@ -1,7 +1,7 @@
-{{/* The name of all objects. It leaves room for what is added to it. */}}
+{{/* The name of all objects, with room for what is added to it. Helm's limit for a release's name is 53. */}}
 {{- define "precedent.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- .Release.Name -}}
 {{- else -}}
 {{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
@@ -26,6 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 serviceAccountName: {{ include "precedent.name" .root }}
 automountServiceAccountToken: false
 enableServiceLinks: false # they would set PRECEDENT_PORT
+shareProcessNamespace: true # the pod's own first process then collects orphans, as `init` does in the compose file
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
