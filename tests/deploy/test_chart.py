@@ -21,6 +21,7 @@ from tests.docs.pages import ROOT
 from tests.github.keys import key_pair
 from tests.server.doorway import door
 from tests.server.gallery import OPTIONS, empty
+from tools.snippets import blocks
 
 CHART = ROOT / "deploy/chart"
 CHECKS = ROOT / ".venv-checks" / "bin"
@@ -149,6 +150,13 @@ def test_kubernetes_does_not_take_a_fault(path: str, value: object, tmp_path: Pa
 def test_helm_finds_nothing_to_complain_about(values: Manifest) -> None:
     done = helm("lint", "--strict", str(CHART), values=values)
     assert (done.returncode, re.findall(r"\[(?:WARNING|ERROR)\].*", done.stdout)) == (0, []), done.stdout
+
+
+def test_the_values_of_the_page_are_good_ones() -> None:
+    page = (ROOT / "docs/self-hosting.md").read_text(encoding="utf-8")
+    (shown,) = (block.body for block in blocks(page) if block.language == "yaml" and "appId:" in block.body)
+    kinds = {each["kind"] for each in rendered(yaml.safe_load(shown))}
+    assert kinds == {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount", "Ingress"}
 
 
 def test_by_default_there_is_neither_an_ingress_nor_an_autoscaler() -> None:

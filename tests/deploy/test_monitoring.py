@@ -19,7 +19,7 @@ from prometheus_client.samples import Sample
 
 from bot.server.metrics import DELIVERIES, Answered, text
 from bot.server.model import State
-from tests.docs.pages import ROOT, anchors
+from tests.docs.pages import ROOT, anchors, blocks
 from tests.server.gallery import NOW, a_day
 from tools.address import address
 
@@ -156,6 +156,19 @@ def promtool(*words: str) -> None:
 
 def test_each_alert_fires_when_it_should() -> None:
     promtool("test", "rules", str(CASES))
+
+
+def test_prometheus_takes_what_the_page_shows(tmp_path: Path) -> None:
+    shown = [yaml.safe_load(body) for body in blocks(PAGE, "yaml") if "scrape_configs:" in body]
+    assert len(shown) == 2
+    (tmp_path / "precedent-alerts.yml").write_bytes(ALERTS.read_bytes())
+    (tmp_path / "precedent-password").write_text("open sesame, please", encoding="utf-8")
+    for config in shown:
+        for each in config["scrape_configs"]:
+            each.pop("kubernetes_sd_configs", None)  # Debian leaves it out of its Prometheus
+            each["basic_auth"]["password_file"] = f"{tmp_path}/{Path(each['basic_auth']['password_file']).name}"
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        promtool("check", "config", str(tmp_path / "prometheus.yml"))
 
 
 # -- the dashboard -------------------------------------------------------------------------------------------------
