@@ -145,3 +145,4 @@ def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource:
     assert register.paused_until(LANE.installation, [resource]) > queue.clock() + 50_000
     work = queue.inbox.begin("9:a", LANE, queue.clock())
     assert (work is None) == (resource in OF_ALL)
+    assert register.paused(OF_ALL) == 1 + (resource in OF_ALL)
