@@ -40,6 +40,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows build/snippets/.github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yml
+	$(CHECKS)/bin/python -m tools.helm lint --strict deploy/chart --values tests/deploy/values.yml
 	$(CHECKS)/bin/hadolint Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
 	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh

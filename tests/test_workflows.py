@@ -68,12 +68,17 @@ def test_every_fence_of_a_page_is_seen(page: Path) -> None:
     )
 
 
-def test_yaml_that_is_no_workflow_is_settings_or_words() -> None:
+OF_PROMETHEUS = {"rule_files", "scrape_configs"}
+
+
+def test_yaml_that_is_no_workflow_is_settings_or_words_or_for_what_runs_the_server() -> None:
     sections = {each.path.partition(".")[0] for each in describe()}
     words = set(yaml.safe_load((ROOT / "templates" / "words.yml").read_text(encoding="utf-8")))
+    of_chart = set(yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text(encoding="utf-8")))
+    known = sections | words | of_chart | OF_PROMETHEUS
     for page, block in page_blocks():
         if block.language in ("yaml", "yml") and whole(block.body) is None:
-            assert set(yaml.safe_load(block.body)) <= sections | words, page
+            assert set(yaml.safe_load(block.body)) <= known, page
 
 
 @pytest.mark.parametrize(

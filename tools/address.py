@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOW = "templates/workflow.yml"
+ALERTS = "deploy/alerts.yml"
 UNKNOWN = "OWNER/precedent"
 USED = re.compile(r"uses: ([A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent)@v1\n")
 
@@ -26,6 +27,7 @@ def address(root: Path = ROOT) -> str:
 def places(root: Path = ROOT) -> Iterator[Path]:
     """The files that show the address."""
     yield root / WORKFLOW
+    yield root / ALERTS
     yield from sorted([*root.glob("*.md"), *(root / "docs").glob("*.md")])
 
 

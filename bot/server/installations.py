@@ -58,6 +58,13 @@ class Installations:
             row = asking.row(sql, id=installation, resources=list(resources))
         return int(row["until"] or 0) if row else 0
 
+    def paused(self, resources: Sequence[str]) -> int:
+        """Return how many installations are within a limit of any of these."""
+        sql = "select count(distinct installation) as paused from pauses where until > :now and resource in :resources"
+        with self._opened() as asking:
+            row = asking.row(sql, now=self._now(), resources=list(resources))
+        return int(row["paused"]) if row else 0
+
     def seen(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
         """Store the current name of a repository; one that was gone is active again."""
         with self._opened() as keeping:

@@ -15,6 +15,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bot.github.errors import OF_ALL
 from bot.server.health import alive
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
@@ -82,6 +83,9 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     oldest = inbox.oldest_waiting()
     yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
     yield _gauge("workers", "Running workers", len(alive(inbox.heartbeats(), now)))
+    yield _gauge(
+        "paused_installations", "Installations that wait for a rate limit to end", inbox.installations().paused(OF_ALL)
+    )
     left = [
         lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
     ]

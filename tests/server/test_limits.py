@@ -147,3 +147,4 @@ def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource:
     work = queue.inbox.begin(leased(queue.inbox, LANE))
     assert (work is None) == (resource in OF_ALL)
     assert queue.keys() == {LANE.key}
+    assert register.paused(OF_ALL) == 1 + (resource in OF_ALL)

@@ -43,6 +43,18 @@ def test_the_fewest_requests_left_of_the_last_hour_are_told() -> None:
     assert ("precedent_api_requests_left", ()) not in samples(empty())
 
 
+def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None:
+    ledger = a_day()
+    register = ledger.installations()
+    for installation, resource, until in ((1, "core", 1), (1, "secondary", 2), (2, "core", 1), (3, "graphql", 9)):
+        register.pause(installation, resource, NOW + until)
+    assert samples(ledger)["precedent_paused_installations", ()] == 2
+    ledger.time = NOW + 1
+    assert samples(ledger)["precedent_paused_installations", ()] == 1
+    ledger.time = NOW + 2
+    assert samples(ledger)["precedent_paused_installations", ()] == 0
+
+
 def test_buckets_of_stages_hold_those_before_them() -> None:
     ledger = empty()
     for seconds, bucket in ((0.05, "0.1"), (0.2, "0.25"), (0.2, "0.25"), (900, "+Inf")):
