@@ -82,6 +82,7 @@ SECRETS = {
     "webhook-secret": "0123456789abcdef",
     "webhook-secret-old": "fedcba9876543210",
     "status-password": "open sesame, please",
+    "operator-password": "open sesame, at once",
 }
 """Name of the file → what an operator has put into the Secret."""
 
