@@ -62,6 +62,20 @@ def number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def filled(text: str) -> str:
+    """A text that is not empty, as of a variable that is not set: a filter that selects all could drop all."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, of up to 15 digits."""
+    if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
+    return int(text)
+
+
 def share(text: str) -> float:
     """A number above 0, at most 1."""
     if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:

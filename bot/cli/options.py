@@ -21,11 +21,13 @@ from bot.cli.arguments import (
     add_server,
     add_store,
     address,
+    filled,
     issue,
     login,
     moment,
     named_repository,
     number,
+    positive,
     share,
     since,
     zone,
@@ -474,35 +476,22 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
     add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
-    add("numbers", nargs="*", type=_positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
+    add("numbers", nargs="*", type=positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
     add("--state", choices=STATES, help="filter: only deliveries in this state")
-    add("--reason", type=_filled, metavar="TEXT", help="filter: only those whose reason contains this")
+    add("--reason", type=filled, metavar="TEXT", help="filter: only those whose reason contains this")
     add(
         "--repo",
-        type=_filled,
+        type=filled,
         metavar="REPOSITORY",
         help="filter: only those of this one, OWNER/NAME or its key as listed",
     )
     when = "2026-05-03, or 7d, 4w, 6m, 1y ago"
     add("--since", type=since, metavar="WHEN", help=f"filter: only those received since {when}; audit: done since")
     add("--until", type=since, metavar="WHEN", help="filter: only those received before then; audit: done before")
-    add("--before", type=_positive, metavar="NUMBER", help="list, audit: only what is older than this one")
-    add("--limit", type=_positive, metavar="N", help="list, audit: at most 1000 (default 50)")
+    add("--before", type=positive, metavar="NUMBER", help="list, audit: only what is older than this one")
+    add("--limit", type=positive, metavar="N", help="list, audit: at most 1000 (default 50)")
     add("--why", metavar="TEXT", help="replay, drop: the reason, which is stored")
     add_server(command, "data", "database_url")
     add_json(command, "the answer")
     add_header(command)
-
-
-def _filled(text: str) -> str:
-    """A text that is not empty, as of a variable that is not set: a filter that selects all could drop all."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty")
-    return text
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
-    return int(text)
