@@ -91,7 +91,8 @@ def test_one_trace_follows_a_delivery_from_its_receipt_to_the_comment(stage: Ser
     }
     assert sorted(names(collector.below(receive))) == ["run", "store", "wait"]
     assert wait.links == (run.context,)
-    assert receive.began // 1_000_000 <= wait.began // 1_000_000 <= wait.ended <= run.ended
+    assert abs(wait.began - receive.began) < 1e9, "by the clocks of the database and of this machine"
+    assert wait.began <= wait.ended <= run.ended
     assert receive.resource["service.name"] == run.resource["service.name"] == "precedent"
     assert receive.resource["service.instance.id"] != run.resource["service.instance.id"], "two processes"
 
