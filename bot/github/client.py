@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
+from bot.github.budget import Rate, RequestBudget
+from bot.github.errors import CATCHES_UP, CORE, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.threads import OwnComment
-from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport, Rate
+from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
 
@@ -33,12 +34,23 @@ class GitHubClient:
     """Reads and writes the issues of one repository. Each call returns GitHub's JSON or raises a ForgeError."""
 
     def __init__(
-        self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT
+        self,
+        api_url: str,
+        token: str,
+        repo: str,
+        *,
+        write_gap: float = WRITE_GAP,
+        timeout: float = TIMEOUT,
+        budget: RequestBudget | None = None,
     ) -> None:
-        """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads."""
+        """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads.
+
+        ``budget``: what is known of the limits, if others know of them too.
+        """
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        self._transport = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
+        self.budget = budget or RequestBudget()
+        self._transport = HttpTransport(api_url, token, write_gap=write_gap, budget=self.budget, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
 
@@ -54,7 +66,8 @@ class GitHubClient:
 
     @property
     def rate(self) -> Rate | None:
-        return self._transport.rate
+        """The requests that are left of the REST API; None if it was not asked yet, or has no limit."""
+        return self.budget.rates.get(CORE)
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import github
@@ -23,8 +23,10 @@ from requests import Response
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
+from bot.github.budget import RequestBudget
 from bot.github.errors import (
     CATCHES_UP,
+    HISTORY,
     ForgeError,
     Gone,
     IssuesOff,
@@ -33,7 +35,6 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
-    hour_ends,
     meaning_of,
     meaning_of_errors,
 )
@@ -67,14 +68,6 @@ _LED_TO = "x-led-to"
 GRAPHQL_PATH = "/graphql"
 
 
-class Rate(NamedTuple):
-    """The requests left in this hour, out of ``limit``, and the end of the hour."""
-
-    left: int
-    limit: int
-    ends: datetime | None
-
-
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     """Status, headers by lower-case names, and JSON. ``led_to`` is the target of a redirect, else empty."""
@@ -87,9 +80,11 @@ class HttpAnswer:
 
 class HttpTransport:
     """Requests to one API with one token. ``troubles`` are the reasons why nothing more of a kind is sent, and
-    ``lacking`` has an error for each missing permission."""
+    ``lacking`` has an error for each missing permission. ``budget`` takes note of every answer."""
 
-    def __init__(self, api_url: str, token: str, *, write_gap: float, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, api_url: str, token: str, *, write_gap: float, budget: RequestBudget, timeout: float = TIMEOUT
+    ) -> None:
         base = urlsplit(api_url.rstrip("/"))
         api = github.Github(
             auth=github.Auth.Token(token) if token else None,
@@ -113,7 +108,7 @@ class HttpTransport:
         self.lacking: dict[str, ForgeError] = {}
         self.sent: Counter[str] = Counter()
         """Number of requests by verb, including repeats and redirects."""
-        self.rate: Rate | None = None
+        self.budget = budget
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
@@ -159,8 +154,9 @@ class HttpTransport:
         return answer.data.get("data")
 
     def apply_limit(self, error: ForgeError) -> None:
-        """Take note of a refusal that another client with this token met."""
-        if isinstance(error, (RateLimited, Unauthorised)):
+        """Take note of a refusal that another client with this token met; not of our own limit on history."""
+        is_ours = isinstance(error, RateLimited) and error.resource == HISTORY
+        if isinstance(error, (RateLimited, Unauthorised)) and not is_ours:
             self._learn(error, GRAPHQL_PATH)
 
     def below(self, url: str) -> str:
@@ -215,7 +211,7 @@ class HttpTransport:
             status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
-        self._note_rate(headers)
+        self.budget.note(headers)
         if status in _LEADS:
             return HttpAnswer(status, headers, None, headers.get(_LED_TO, ""))
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
@@ -234,11 +230,6 @@ class HttpTransport:
         self._strikes[need] += isinstance(error, Unreachable)
         if self._strikes[need] >= STRIKES:
             self._ends.setdefault(need, error)
-
-    def _note_rate(self, headers: Mapping[str, str]) -> None:
-        left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
-        if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
-            self.rate = Rate(int(left), int(limit), hour_ends(headers))
 
 
 class _Connection(HTTPSRequestsConnectionClass):
