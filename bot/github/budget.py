@@ -56,7 +56,7 @@ class RequestBudget:
         known: Rates | None = None,
         *,
         reserve: float = 0.0,
-        report: Callable[[Rates], object] = lambda rates: None,
+        report: Callable[[Rates], object] = lambda _: None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.rates: dict[str, Rate] = dict(known or {})

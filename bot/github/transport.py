@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import github
@@ -63,6 +63,7 @@ without are counted separately: a comparison of two distant commits may always f
 MOST_BYTES = 100_000_000
 """Bytes of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
 
+NOT_MODIFIED = 304
 _LEADS = (301, 302, 307, 308)
 _LED_TO = "x-led-to"
 GRAPHQL_PATH = "/graphql"
@@ -76,6 +77,16 @@ class HttpAnswer:
     headers: Mapping[str, str]
     data: Any
     led_to: str = ""
+
+
+class _Request(NamedTuple):
+    """``etag``: that of an earlier answer, which is not to be sent again; "" for none."""
+
+    verb: str
+    path: str
+    query: Mapping[str, Any] | None = None
+    body: Any = None
+    etag: str = ""
 
 
 class HttpTransport:
@@ -129,15 +140,26 @@ class HttpTransport:
         ``again`` also repeats a read of something that may appear in a moment. ``spare`` marks a request that the run
         can do without: its failure does not stop others.
         """
-        pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
-        if end := self._end(_kind(path), need):
+        return self._asked(_Request(verb, path, query, body), again=again, need=_SPARE if spare else _NEEDED)
+
+    def read_if_changed(self, path: str, query: Mapping[str, Any], etag: str) -> HttpAnswer | None:
+        """Return the answer to a read; None if it is still the one that had this ETag, which costs nothing of the limit.
+
+        Without an ETag ("") the answer always comes. Raises ForgeError.
+        """
+        answer = self._asked(_Request("GET", path, query, etag=etag), again=False, need=_NEEDED)
+        return None if answer.status == NOT_MODIFIED else answer
+
+    def _asked(self, request: _Request, *, again: bool, need: str) -> HttpAnswer:
+        pauses, kind = PAUSES if request.verb == "GET" else (), _kind(request.path)
+        if end := self._end(kind, need):
             raise NotAsked(end.cause, end.remedy) if isinstance(end, Unreachable) else end
         for turn in range(len(pauses) + 1):
             try:
-                return self._once(verb, path, query, body, need)
+                return self._once(request, need)
             except ForgeError as error:
                 passes = isinstance(error, Unreachable) or (again and _may_come(error))
-                if turn == len(pauses) or not passes or self._end(_kind(path), need):
+                if turn == len(pauses) or not passes or self._end(kind, need):
                     self._struck(error, need)
                     raise
             self.wait(pauses[turn])
@@ -185,30 +207,33 @@ class HttpTransport:
             self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
         return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
 
-    def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> HttpAnswer:
+    def _once(self, request: _Request, need: str) -> HttpAnswer:
         started = time.monotonic()
         try:
-            answer = self.send(verb, path, query, body)
+            answer = self.send(*request)
         except Unreachable:
             self._lost[need] += time.monotonic() - started
             raise
         self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
         if answer.status in _LEADS:
             return answer
-        if answer.status >= 300:
-            refusal = meaning_of(answer.status, answer.headers, answer.data, path)
-            self._learn(refusal, path)
+        is_unchanged = answer.status == NOT_MODIFIED and request.etag
+        if answer.status >= 300 and not is_unchanged:
+            refusal = meaning_of(answer.status, answer.headers, answer.data, request.path)
+            self._learn(refusal, request.path)
             raise refusal
         self._strikes.clear()
         return answer
 
-    def send(self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> HttpAnswer:
+    def send(
+        self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, etag: str = ""
+    ) -> HttpAnswer:
         """Send one request, whatever was answered before. Raises Unreachable without an answer that can be read."""
         url = self._requester.graphql_url if path == GRAPHQL_PATH else path
         self.sent[verb] += 1
         try:
-            parameters = dict(query or {})
-            status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
+            parameters, asked = dict(query or {}), {"If-None-Match": etag} if etag else None
+            status, headers, text = self._requester.requestJson(verb, url, parameters, asked, body, self._connection)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
         self.budget.note(headers)

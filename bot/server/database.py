@@ -78,6 +78,9 @@ create table if not exists installations (
   changed {big} not null, paused_until {big} not null default 0);
 create table if not exists pauses (
   installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
+create table if not exists budgets (
+  installation {big} not null, resource text not null, allowed integer not null, remaining integer not null,
+  ends {big} not null, primary key (installation, resource));
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 
 from bot.errors import PrecedentError, WorldError
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
+from bot.github.budget import RequestBudget
 from bot.github.errors import (
     GOES_ON,
-    GRAPHQL,
+    HISTORY,
     OF_HISTORY,
     Gone,
     NotInstalled,
@@ -52,6 +53,7 @@ from bot.server.model import (
     Instant,
     Lease,
     PendingWork,
+    Priority,
     RepositoryRow,
     Result,
     RunReport,
@@ -156,6 +158,7 @@ class RepositoryRun:
     spoken: dict[object, CommentResult] = field(default_factory=dict)
     name: str = ""
     store: PacedStore | None = None
+    budget: RequestBudget = field(default_factory=RequestBudget)
     report: RunReport = field(default_factory=RunReport)
     known_limit: RateLimited | None = None
     """Why this run does not ask for history: a limit that another run met."""
@@ -180,6 +183,7 @@ class RepositoryRun:
             writes=used.writes,
             rate_left=used.left,
             notes=tuple(self.run_log.notes),
+            rates=self.budget.rates,
         )
         return list(self.results.values()), told
 
@@ -187,6 +191,7 @@ class RepositoryRun:
         lane, run = self.work.lane, self.dependencies
         self.run_log.on_stage("token")
         row = run.inbox.installations().lane(lane)
+        self.budget = run.inbox.budgets().for_run(lane.installation)
         grant = run.tokens.grant(lane, run.now())
         self.name = grant.name
         run.inbox.installations().seen(lane, grant.name, private=grant.private)
@@ -198,7 +203,7 @@ class RepositoryRun:
         with run.clones.borrowed(lane) as keep:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
+            with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as bot:
                 self._work_on(replace(self._resting(bot), on_stage=self.run_log.on_stage), site, chosen, row)
 
     def _resting(self, bot: RunContext) -> RunContext:
@@ -207,8 +212,8 @@ class RepositoryRun:
         if until <= self.dependencies.now():
             return bot
         over = datetime.fromtimestamp(until / 1000, UTC)
-        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
-        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
+        told = f"the reading of history rests until {over:%H:%M} UTC, for GitHub's limits"
+        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=HISTORY)
         return replace(bot, history=RestingHistory(self.known_limit))
 
     def _look_twice(self) -> None:
@@ -345,17 +350,18 @@ class RepositoryRun:
         if any(each.state == "waiting" for each in self.results.values()):
             return RunReport(cursor=cursor)
         limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
-        if limits:
-            return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
-        is_reading = memory.state.manifest.reading is not None and not bot.forge.troubles
-        if is_reading and reads_on:
-            return RunReport(cursor=cursor, requeue_after=now)
+        over = max((limit_over(each, now) for each in limits), default=0)
         owed = self._owed(memory, bot)
+        if over and not owed:
+            return RunReport(cursor=cursor, requeue_after=over, urgency=Priority.HISTORY)
+        is_reading = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
+        if is_reading and reads_on:
+            return RunReport(cursor=cursor, requeue_after=now, urgency=Priority.HISTORY)
         if not (is_reading or owed):
             return RunReport(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
-        soonest = min((free for free in owed if free > now), default=now + backoff)
+        soonest = min((free for free in (*owed, over) if free > now), default=now + backoff)
         return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
     def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
 
 from bot.errors import WorldError
 from bot.github.app import App, DeliveryInfo
@@ -314,7 +314,7 @@ class Resync:
         self._tokens = tokens
         self._forget = forget
         self._redelivery = Redelivery(api, inbox, options.app_id)
-        self._drift = DriftCheck(inbox, self._tokens, newest_change(options.api_url), options.app_id)
+        self._drift = DriftCheck(inbox, self._tokens, NewestChanges(options.api_url), options.app_id)
 
     def once(self, now: Instant) -> ResyncResult:
         """Does each part even if another one fails. Parts that do not need GitHub come first."""
@@ -387,19 +387,45 @@ class Resync:
         return InstallationEvents(self._inbox, self._tokens, self._forget, now)
 
 
-def newest_change(api_url: str) -> Callable[[Grant], Instant]:
-    """Returns a function that asks when an issue of a repository last changed, 0 for none; it raises ForgeError."""
-
-    def ask(grant: Grant) -> Instant:
-        query = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}
-        shown, _ = GitHubClient(api_url, grant.token, grant.name).pages(f"/repos/{grant.name}/issues", query, 1)
-        try:
-            return max((_instant(each.get("updated_at")) for each in shown), default=0)
-        except (ValueError, TypeError) as error:
-            raise ForgeError("GitHub's answer was not what was asked for: it is asked again later") from error
-
-    return ask
+ASKED_ABOUT = 1_000
+"""Repositories whose last answer is remembered."""
 
 
-def _instant(stamp: object) -> Instant:
-    return round(datetime.fromisoformat(str(stamp)).timestamp() * 1000)
+@dataclass(frozen=True, slots=True)
+class _LastAnswer:
+    token: str = field(repr=False)
+    etag: str
+    newest: Instant
+
+
+class NewestChanges:
+    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, it
+    costs no request of the limit.
+
+    An ETag holds for one token only, so it is remembered beside the time of the change as long as the token is used,
+    in this process alone. For one thread.
+    """
+
+    def __init__(self, api_url: str) -> None:
+        self._api_url = api_url
+        self._last: OrderedDict[RepositoryKey, _LastAnswer] = OrderedDict()
+
+    def __call__(self, grant: Grant) -> Instant:
+        """Return the time of the newest change, 0 for none. Raises ForgeError."""
+        last = self._last.pop(grant.lane, None)
+        if last and last.token != grant.token:
+            last = None
+        found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag if last else "")
+        if found is None:
+            assert last
+            self._remember(grant.lane, last)
+            return last.newest
+        newest = round(1000 * found.at.timestamp()) if found.at else 0
+        if found.etag:
+            self._remember(grant.lane, _LastAnswer(grant.token, found.etag, newest))
+        return newest
+
+    def _remember(self, lane: RepositoryKey, answer: _LastAnswer) -> None:
+        self._last[lane] = answer
+        if len(self._last) > ASKED_ABOUT:
+            self._last.popitem(last=False)
