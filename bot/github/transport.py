@@ -143,9 +143,9 @@ class HttpTransport:
         return self._asked(_Request(verb, path, query, body), again=again, need=_SPARE if spare else _NEEDED)
 
     def read_if_changed(self, path: str, query: Mapping[str, Any], etag: str) -> HttpAnswer | None:
-        """Return the answer to a read; None if it is still the one that had this ETag, which costs nothing of the limit.
+        """Return the answer to a read; None if it is still the one that had this ETag.
 
-        Without an ETag ("") the answer always comes. Raises ForgeError.
+        Then it costs nothing of the limit. Without an ETag ("") the answer always comes. Raises ForgeError.
         """
         answer = self._asked(_Request("GET", path, query, etag=etag), again=False, need=_NEEDED)
         return None if answer.status == NOT_MODIFIED else answer
