@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from bot.errors import PrecedentError, WorldError
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
@@ -287,7 +288,7 @@ class RepositoryRun:
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
-            error = next(iter(self.run_log.met[heard:]), None)
+            error = next((each for each in self.run_log.met[heard:] if not _is_of_history(each)), None)
         if error:
             self._aftermath(error)
             self._judge(group.deliveries, error)
@@ -349,7 +350,7 @@ class RepositoryRun:
         now = self.dependencies.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return RunReport(cursor=cursor)
-        limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
+        limits = [each for each in self.run_log.met if _is_of_history(each)]
         over = max((limit_over(each, now) for each in limits), default=0)
         owed = self._owed(memory, bot)
         if over and not owed:
@@ -387,6 +388,11 @@ class DeliveryGroup:
     def number(self) -> int:
         """The issue, 0 if it is about none."""
         return self.event.number or 0
+
+
+def _is_of_history(error: PrecedentError) -> TypeGuard[RateLimited]:
+    """Whether it is a limit that stops only the reading of history: no delivery waits for that, the reading goes on."""
+    return isinstance(error, RateLimited) and error.resource in OF_HISTORY
 
 
 def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
