@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from bot.errors import WorldError
 from bot.github.app import App, DeliveryInfo
-from bot.github.client import GitHubClient
+from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.server.health import ask_who_we_are
@@ -391,41 +391,23 @@ ASKED_ABOUT = 1_000
 """Repositories whose last answer is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LastAnswer:
-    token: str = field(repr=False)
-    etag: str
-    newest: Instant
-
-
 class NewestChanges:
     """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, it
-    costs no request of the limit.
+    costs nothing of the limit.
 
-    An ETag holds for one token only, so it is remembered beside the time of the change as long as the token is used,
-    in this process alone. For one thread.
+    GitHub's ETags hold for one token only, and tokens stay in the process that asked for them. So do ETags, each with
+    the time of the change and nothing else of the answer. For one thread.
     """
 
     def __init__(self, api_url: str) -> None:
         self._api_url = api_url
-        self._last: OrderedDict[RepositoryKey, _LastAnswer] = OrderedDict()
+        self._last: OrderedDict[RepositoryKey, NewestChange] = OrderedDict()
 
     def __call__(self, grant: Grant) -> Instant:
         """Return the time of the newest change, 0 for none. Raises ForgeError."""
-        last = self._last.pop(grant.lane, None)
-        if last and last.token != grant.token:
-            last = None
-        found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag if last else "")
-        if found is None:
-            assert last
-            self._remember(grant.lane, last)
-            return last.newest
-        newest = round(1000 * found.at.timestamp()) if found.at else 0
-        if found.etag:
-            self._remember(grant.lane, _LastAnswer(grant.token, found.etag, newest))
-        return newest
-
-    def _remember(self, lane: RepositoryKey, answer: _LastAnswer) -> None:
-        self._last[lane] = answer
+        last = self._last.pop(grant.lane, NewestChange(None, ""))
+        found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
+        self._last[grant.lane] = found
         if len(self._last) > ASKED_ABOUT:
             self._last.popitem(last=False)
+        return round(1000 * found.at.timestamp()) if found.at else 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.github.budget import LONGEST, REPORTED, RESERVE, SAME_WINDOW, Rate, RequestBudget, merged
 from bot.github.client import GitHubClient
 from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_HISTORY, ForgeError, RateLimited
-from bot.github.history import GraphQLHistory, RestHistory
+from bot.github.history import GraphQLHistory, HistorySource, RestHistory
 from bot.github.threads import OwnCommentRule
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
@@ -148,7 +148,10 @@ def test_no_request_of_history_is_sent_once_others_used_all_but_the_reserve(gith
     github.comment(1, "hubot", "Here too.")
     known = {resource: Rate(1499, 5000, datetime.now(UTC) + timedelta(minutes=9))}
     client = GitHubClient(github.url, github.token, REPOSITORY, budget=RequestBudget(known, reserve=RESERVE))
-    ways = {CORE: RestHistory(OWN, client), GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client)}
+    ways: dict[str, HistorySource] = {
+        CORE: RestHistory(OWN, client),
+        GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client),
+    }
     with pytest.raises(RateLimited):
         list(ways[resource].since(None))
     assert not [each for each in github.requests if "timeline" in each.path or "graphql" in each.path]
