@@ -363,9 +363,7 @@ def on_sqlite() -> tuple[Database, Callable[[], None]]:
 @pytest.mark.slow
 def test_the_queue_on_sqlite_does_what_the_model_does() -> None:
     Model.made = staticmethod(on_sqlite)
-    run_state_machine_as_test(
-        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
-    )
+    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
 
 
 @pytest.mark.slow
@@ -380,7 +378,5 @@ def test_the_queue_on_postgres_does_what_the_model_does(postgres_url: str) -> No
         return database, lambda: None
 
     Model.made = staticmethod(emptied)
-    run_state_machine_as_test(
-        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
-    )
+    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
     database.close()
