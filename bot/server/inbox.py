@@ -441,12 +441,13 @@ def _look_again(
 ) -> None:
     """Look at the lane again then: through a follow-up that already waits, or else a new one of our own."""
     at = report.requeue_after
+    urgency = Priority.HISTORY if at <= now else report.urgency
     waits = transaction.change(
         "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
         " priority = case when priority < :urgency then priority else :urgency end"
         " where lane = :lane and state = 'waiting' and event = :event",
         at=at,
-        urgency=int(report.urgency),
+        urgency=int(urgency),
         lane=work.lane.key,
         event=FOLLOW_UP,
     )
@@ -459,7 +460,7 @@ def _look_again(
             name=row.name,
             private=row.private,
             received_at=now,
-            priority=report.urgency,
+            priority=urgency,
         )
         _insert(transaction, [of_arrival(again, at)])
 

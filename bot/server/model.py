@@ -182,8 +182,8 @@ class RunReport:
 
     ``notes`` are our own lines, without text of an issue. ``rate_left`` is -1 if GitHub did not say. ``cursor`` is how
     far memory has read. ``requeue_after`` is when to look again, 0 for not before something happens, ``urgency`` how
-    urgent that is; ``backoff`` is how far off it is in milliseconds, for the run that comes then. ``rates``: what is
-    left of GitHub's limits.
+    urgent that is if it is not at once, which is to read history on; ``backoff`` is how far off it is in milliseconds,
+    for the run that comes then. ``rates``: what is left of GitHub's limits.
     """
 
     stages: tuple[tuple[str, float], ...] = ()

@@ -357,7 +357,7 @@ class RepositoryRun:
             return RunReport(cursor=cursor, requeue_after=over, urgency=Priority.HISTORY)
         is_reading = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
         if is_reading and reads_on:
-            return RunReport(cursor=cursor, requeue_after=now, urgency=Priority.HISTORY)
+            return RunReport(cursor=cursor, requeue_after=now)
         if not (is_reading or owed):
             return RunReport(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)

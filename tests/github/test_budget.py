@@ -114,6 +114,7 @@ def test_an_end_that_is_none_is_not_waited_for(ends: datetime | str) -> None:
         (99, 5000, 0.0, 100, True),
         (100, 5000, 0.0, 100, False),
         (29, 60, 0.0, 100, True),
+        (30, 60, 0.0, 100, False),
         (0, 5000, 0.0, 0, False),
     ],
 )
@@ -152,8 +153,9 @@ def test_no_request_of_history_is_sent_once_others_used_all_but_the_reserve(gith
         CORE: RestHistory(OWN, client),
         GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client),
     }
-    with pytest.raises(RateLimited):
+    with pytest.raises(RateLimited) as limit:
         list(ways[resource].since(None))
+    client.apply_limit(limit.value)
     assert not [each for each in github.requests if "timeline" in each.path or "graphql" in each.path]
     assert client.issue(1)["number"] == 1
     assert client.troubles == ()

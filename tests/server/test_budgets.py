@@ -44,18 +44,17 @@ def rate(left: int, at: Instant, limit: int = 5000) -> Rate:
 def test_the_newest_window_wins_and_within_one_the_lowest(queue: Queue) -> None:
     budgets, end = queue.inbox.budgets(), queue.clock() + HOUR // 2
     told = [
-        (rate(900, end), 900),
-        (rate(950, end), 900),
-        (rate(800, end + 1000), 800),
-        (rate(850, end - 1000), 800),
-        (rate(4990, end + HOUR), 4990),
-        (rate(10, end), 4990),
-        (Rate(5, 5000, None), 4990),
+        (rate(900, end), 900, end),
+        (rate(950, end), 900, end),
+        (rate(800, end + 1000), 800, end + 1000),
+        (rate(850, end - 1000), 800, end + 1000),
+        (rate(4990, end + HOUR), 4990, end + HOUR),
+        (rate(10, end), 4990, end + HOUR),
+        (Rate(5, 5000, None), 4990, end + HOUR),
     ]
-    for given, expected in told:
+    for given, left, over in told:
         budgets.store(7, {CORE: given})
-        assert budgets.of(7)[CORE].left == expected
-    assert budgets.of(7)[CORE].ends == ends(end + HOUR)
+        assert budgets.of(7)[CORE] == rate(left, over)
     assert budgets.of(8) == {}
 
 
@@ -132,7 +131,7 @@ def reads_on(queue: Queue) -> None:
     """The lane has nothing to do but to read its history on."""
     queue.inbox.put([arrival("a")])
     work = begun(queue, LANE)
-    assert queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock(), urgency=Priority.HISTORY))
+    assert queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock()))
 
 
 def rests(queue: Queue, minutes: int = 30) -> Instant:
