@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
+from bot.domain.thread_json import parse_time
+from bot.github.budget import Rate, RequestBudget
+from bot.github.errors import CATCHES_UP, CORE, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.threads import OwnComment
-from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport, Rate
+from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
 
@@ -26,19 +28,38 @@ _LOGIN = re.compile(
 )  # the name of an App has brackets; Apps have no such permission
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
+_ETAG = re.compile(r'(W/)?"[!#-~]{1,200}"', re.ASCII)
 _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
+
+
+class NewestChange(NamedTuple):
+    """When an issue of a repository last changed, None without any; and the ETag of that answer, "" without one."""
+
+    at: datetime | None
+    etag: str
 
 
 class GitHubClient:
     """Reads and writes the issues of one repository. Each call returns GitHub's JSON or raises a ForgeError."""
 
     def __init__(
-        self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT
+        self,
+        api_url: str,
+        token: str,
+        repo: str,
+        *,
+        write_gap: float = WRITE_GAP,
+        timeout: float = TIMEOUT,
+        budget: RequestBudget | None = None,
     ) -> None:
-        """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads."""
+        """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads.
+
+        ``budget``: what is known of the limits, if others know of them too.
+        """
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        self._transport = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
+        self.budget = budget or RequestBudget()
+        self._transport = HttpTransport(api_url, token, write_gap=write_gap, budget=self.budget, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
 
@@ -54,7 +75,8 @@ class GitHubClient:
 
     @property
     def rate(self) -> Rate | None:
-        return self._transport.rate
+        """The requests that are left of the REST API; None if it was not asked yet, or has no limit."""
+        return self.budget.rates.get(CORE)
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
@@ -81,6 +103,26 @@ class GitHubClient:
             raise
         except Gone as error:  # a visible list may be empty, but is never gone
             raise NotPermitted("the token cannot see this repository's issues", gives("issues: write")) from error
+
+    def newest_change(self, etag: str = "") -> NewestChange | None:
+        """Return when an issue or pull request last changed; None if nothing did since the answer with this ETag.
+
+        GitHub's ETags hold for one token only: with another one the answer comes in full. Raises ForgeError.
+        https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
+        """
+        path, query = f"{self._repo}/issues", {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}
+        answer = self._transport.read_if_changed(path, query, etag)
+        if answer is None:
+            return None
+        if answer.led_to:
+            answer = self._read(path, query)
+        listed = [issue for issue in _shaped(answer.data, list) if isinstance(issue, dict)]
+        try:
+            at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
+        except ValueError as error:
+            raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP) from error
+        told = str(answer.headers.get("etag") or "")
+        return NewestChange(at, told if _ETAG.fullmatch(told) else "")
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
         query = {

@@ -74,7 +74,7 @@ SECONDARY = "secondary"
 """The limit on the pace of requests of every kind."""
 
 HISTORY = "history"
-"""Our own limit on reading history by REST, which leaves the rest of the hour to new issues."""
+"""Our own limit on reading history, which leaves the rest of the hour to new issues."""
 
 OF_ALL = (CORE, SECONDARY)
 """Limits that stop the handling of events."""
@@ -194,6 +194,11 @@ def hour_ends(headers: Mapping[str, str]) -> datetime | None:
     """Return the end of the limit's hour, from ``x-ratelimit-reset`` (UTC epoch seconds)."""
     reset = headers.get("x-ratelimit-reset", "")
     return datetime.fromtimestamp(int(reset), UTC) if re.fullmatch(r"[0-9]{1,11}", reset) else None
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number in a header, of at most nine digits; None for anything else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def _goes_on_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import parse_time, stamp
+from bot.github.budget import KEPT, Rate
 from bot.github.client import GitHubClient, Json
 from bot.github.errors import (
+    CORE,
     GOES_ON,
-    HISTORY,
+    GRAPHQL,
     ISSUES_OFF,
     ForgeError,
     Gone,
@@ -30,7 +32,7 @@ from bot.github.errors import (
 )
 from bot.github.graphql_queries import GLIMPSE, ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
 from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
-from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport, Rate
+from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport
 from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, read_each, read_thread
 
 PER_PAGE = 50
@@ -78,7 +80,8 @@ class GraphQLHistory:
     """History by GraphQL. Long threads, and those too large for one answer, are read by REST."""
 
     def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: GitHubClient) -> None:
-        self._transport = HttpTransport(api_url, token, write_gap=0.0)  # queries need no pace of writes
+        # Queries need no pace of writes.
+        self._transport = HttpTransport(api_url, token, write_gap=0.0, budget=reader.budget)
         self._repo, self._own = repo, own
         self._reader = reader
         self._query = ISSUES
@@ -91,6 +94,7 @@ class GraphQLHistory:
         """Yield batches of at most PER_PAGE threads. Raises ForgeError; earlier batches are complete."""
         after: str | None = None
         while True:
+            self._reader.budget.keep_reserve(GRAPHQL)
             page, news = self._batch({"since": stamp(moment), "after": after})
             ahead = page["pageInfo"]["hasNextPage"]
             yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
@@ -120,7 +124,7 @@ class GraphQLHistory:
             return page, read_each(_listed(page), self._thread)
         self._settle(len(SIZES) - 1)
         page = self._page(NUMBERS, {**place, "first": SIZES[-1]})
-        return page, read_each(_listed(page), lambda node: read_thread(self._reader, self._own, node["number"])[0])
+        return page, read_each(_listed(page), self._whole_thread)
 
     def _settle(self, step: int) -> None:
         """Keep the size that the server had time for, and try more after a while."""
@@ -165,10 +169,15 @@ class GraphQLHistory:
             time.sleep(2**turn / 2)
         raise AssertionError("the last try returns")
 
+    def _whole_thread(self, node: Json) -> Record:
+        self._reader.budget.keep_reserve(CORE)
+        return read_thread(self._reader, self._own, node["number"])[0]
+
     def _thread(self, node: Json) -> Record:
         comments: list[Any]
         issue, comments, events = issue_json(node, self._repo)
         if node["comments"]["pageInfo"]["hasNextPage"] or node["timelineItems"]["pageInfo"]["hasNextPage"]:
+            self._reader.budget.keep_reserve(CORE)
             timeline = self._reader.timeline(issue["number"])
             comments = comments_of(timeline)
             events = with_linked_pull(node, _with_sources(timeline, events), self._repo)
@@ -214,10 +223,6 @@ def _data(answer: HttpAnswer) -> Json:
 def _for_reading(meaning: ForgeError) -> ForgeError:
     """The error to raise: unless it is a limit or a missing permission, a request for fewer issues may succeed."""
     return Unreachable(str(meaning), GOES_ON) if type(meaning) in (ForgeError, Gone, Invalid) else meaning
-
-
-KEPT = 100
-"""Requests per hour that are left for the events of that hour."""
 
 
 class HistorySource(Protocol):
@@ -279,10 +284,7 @@ class RestHistory:
 
 def keep_some(reader: GitHubClient) -> None:
     """Raise RateLimited before the hour's requests are used up, so that events can still be answered."""
-    rate = reader.rate
-    if rate and rate.left < min(KEPT, rate.limit // 2):
-        told = "most of this hour's requests are used, the rest is left to new issues"
-        raise RateLimited(told, until=rate.ends, resource=HISTORY)
+    reader.budget.keep_reserve(CORE, KEPT)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[ListedIssue, dict[str, Any]]:

@@ -23,8 +23,10 @@ from requests import Response
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
+from bot.github.budget import RequestBudget
 from bot.github.errors import (
     CATCHES_UP,
+    HISTORY,
     ForgeError,
     Gone,
     IssuesOff,
@@ -33,7 +35,6 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
-    hour_ends,
     meaning_of,
     meaning_of_errors,
 )
@@ -63,17 +64,10 @@ without are counted separately: a comparison of two distant commits may always f
 MOST_BYTES = 100_000_000
 """Bytes of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
 
+NOT_MODIFIED = 304
 _LEADS = (301, 302, 307, 308)
 _LED_TO = "x-led-to"
 GRAPHQL_PATH = "/graphql"
-
-
-class Rate(NamedTuple):
-    """The requests left in this hour, out of ``limit``, and the end of the hour."""
-
-    left: int
-    limit: int
-    ends: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +80,23 @@ class HttpAnswer:
     led_to: str = ""
 
 
+class _Request(NamedTuple):
+    """``etag``: that of an earlier answer, which is not to be sent again; "" for none."""
+
+    verb: str
+    path: str
+    query: Mapping[str, Any] | None = None
+    body: Any = None
+    etag: str = ""
+
+
 class HttpTransport:
     """Requests to one API with one token. ``troubles`` are the reasons why nothing more of a kind is sent, and
-    ``lacking`` has an error for each missing permission."""
+    ``lacking`` has an error for each missing permission. ``budget`` takes note of every answer."""
 
-    def __init__(self, api_url: str, token: str, *, write_gap: float, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, api_url: str, token: str, *, write_gap: float, budget: RequestBudget, timeout: float = TIMEOUT
+    ) -> None:
         base = urlsplit(api_url.rstrip("/"))
         api = github.Github(
             auth=github.Auth.Token(token) if token else None,
@@ -114,7 +120,7 @@ class HttpTransport:
         self.lacking: dict[str, ForgeError] = {}
         self.sent: Counter[str] = Counter()
         """Number of requests by verb, including repeats and redirects."""
-        self.rate: Rate | None = None
+        self.budget = budget
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
@@ -135,15 +141,26 @@ class HttpTransport:
         ``again`` also repeats a read of something that may appear in a moment. ``spare`` marks a request that the run
         can do without: its failure does not stop others.
         """
-        pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
-        if end := self._end(_kind(path), need):
+        return self._asked(_Request(verb, path, query, body), again=again, need=_SPARE if spare else _NEEDED)
+
+    def read_if_changed(self, path: str, query: Mapping[str, Any], etag: str) -> HttpAnswer | None:
+        """Return the answer to a read; None if it is still the one that had this ETag.
+
+        Then it costs nothing of the limit. Without an ETag ("") the answer always comes. Raises ForgeError.
+        """
+        answer = self._asked(_Request("GET", path, query, etag=etag), again=False, need=_NEEDED)
+        return None if answer.status == NOT_MODIFIED else answer
+
+    def _asked(self, request: _Request, *, again: bool, need: str) -> HttpAnswer:
+        pauses, kind = PAUSES if request.verb == "GET" else (), _kind(request.path)
+        if end := self._end(kind, need):
             raise NotAsked(end.cause, end.remedy) if isinstance(end, Unreachable) else end
         for turn in range(len(pauses) + 1):
             try:
-                return self._once(verb, path, query, body, need)
+                return self._once(request, need)
             except ForgeError as error:
                 passes = isinstance(error, Unreachable) or (again and _may_come(error))
-                if turn == len(pauses) or not passes or self._end(_kind(path), need):
+                if turn == len(pauses) or not passes or self._end(kind, need):
                     self._struck(error, need)
                     raise
             self.wait(pauses[turn])
@@ -160,8 +177,9 @@ class HttpTransport:
         return answer.data.get("data")
 
     def apply_limit(self, error: ForgeError) -> None:
-        """Take note of a refusal that another client with this token met."""
-        if isinstance(error, (RateLimited, Unauthorised)):
+        """Take note of a refusal that another client with this token met; not of our own limit on history."""
+        is_ours = isinstance(error, RateLimited) and error.resource == HISTORY
+        if isinstance(error, (RateLimited, Unauthorised)) and not is_ours:
             self._learn(error, GRAPHQL_PATH)
 
     def below(self, url: str) -> str:
@@ -190,35 +208,40 @@ class HttpTransport:
             self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
         return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
 
-    def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> HttpAnswer:
+    def _once(self, request: _Request, need: str) -> HttpAnswer:
         started = time.monotonic()
         try:
-            answer = self.send(verb, path, query, body)
+            answer = self.send(*request)
         except Unreachable:
             self._lost[need] += time.monotonic() - started
             raise
         self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
         if answer.status in _LEADS:
             return answer
-        if answer.status >= 300:
-            refusal = meaning_of(answer.status, answer.headers, answer.data, path)
-            self._learn(refusal, path)
+        is_unchanged = answer.status == NOT_MODIFIED and request.etag
+        if answer.status >= 300 and not is_unchanged:
+            refusal = meaning_of(answer.status, answer.headers, answer.data, request.path)
+            self._learn(refusal, request.path)
             raise refusal
         self._strikes.clear()
         return answer
 
-    def send(self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> HttpAnswer:
+    def send(
+        self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, etag: str = ""
+    ) -> HttpAnswer:
         """Send one request, whatever was answered before. Raises Unreachable without an answer that can be read."""
         url = self._requester.graphql_url if path == GRAPHQL_PATH else path
         self.sent[verb] += 1
         try:
-            parameters = dict(query or {})
+            parameters, asked = dict(query or {}), {"If-None-Match": etag} if etag else None
             with observed(verb, path) as tell:
-                status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
+                status, headers, text = self._requester.requestJson(
+                    verb, url, parameters, asked, body, self._connection
+                )
                 tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
-        self._note_rate(headers)
+        self.budget.note(headers)
         if status in _LEADS:
             return HttpAnswer(status, headers, None, headers.get(_LED_TO, ""))
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
@@ -237,11 +260,6 @@ class HttpTransport:
         self._strikes[need] += isinstance(error, Unreachable)
         if self._strikes[need] >= STRIKES:
             self._ends.setdefault(need, error)
-
-    def _note_rate(self, headers: Mapping[str, str]) -> None:
-        left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
-        if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
-            self.rate = Rate(int(left), int(limit), hour_ends(headers))
 
 
 class _Connection(HTTPSRequestsConnectionClass):

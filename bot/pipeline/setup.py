@@ -16,6 +16,7 @@ from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
 from bot.errors import PrecedentError, UserError
 from bot.git.remote_files import Head, open_head, read_head
+from bot.github.budget import RequestBudget
 from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.fixes import FixFinder
 from bot.github.history import EitherHistory, GraphQLHistory, RestHistory
@@ -152,12 +153,20 @@ def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, sto
 
 @contextmanager
 def build_run_context(
-    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, listener: RunListener
+    site: RepositorySite,
+    chosen: RepositorySettings,
+    store: Store,
+    now: datetime,
+    listener: RunListener,
+    budget: RequestBudget | None = None,
 ) -> Iterator[RunContext]:
-    """Build everything that one run needs, and close it at the end, ``store`` included."""
+    """Build everything that one run needs, and close it at the end, ``store`` included.
+
+    ``budget``: what is known of GitHub's limits, if others use them too.
+    """
     settings = chosen.settings
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
-    forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap)
+    forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
     memory = open_repository_memory(site, chosen, store)
     try:

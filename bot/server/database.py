@@ -81,6 +81,9 @@ create table if not exists audit (
   done {big} not null, chosen text not null, why text not null);
 create table if not exists pauses (
   installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
+create table if not exists budgets (
+  installation {big} not null, resource text not null, allowed integer not null, remaining integer not null,
+  ends {big} not null, primary key (installation, resource));
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
 from typing import TypeVar
 
-from bot.github.errors import OF_ALL
+from bot.github.errors import OF_ALL, OF_HISTORY
 from bot.github.events import Event
 from bot.server.audit import AuditRecord, purge_audit
+from bot.server.budgets import Budgets
 from bot.server.database import SCHEMA, Database, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.inbox_rows import (
@@ -103,7 +105,8 @@ class Inbox:
 
         They include those that a dead run left. If the oldest was begun and never ended, it comes alone; one that never
         ended five times alone is dead, with that reason. While the installation is paused, or before ``earliest`` after
-        the last pushes of the repository, the lease is given back until then.
+        the last pushes of the repository, the lease is given back until then. Those that only read history on wait
+        while history does.
         """
         lane, now = RepositoryKey.of(lease.key), self.now()
         with self.database.transaction() as beginning:
@@ -112,11 +115,12 @@ class Inbox:
             known = within(beginning, self.now)
             row = known.lane(lane)
             later = max(known.paused_until(lane.installation, OF_ALL), earliest(row.pushes))
-            due = _due(beginning, lane, now) if later <= now else []
+            history = known.paused_until(lane.installation, OF_HISTORY)
+            due = _due(beginning, lane, now, with_history=history <= now) if later <= now else []
             # One that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
             if not first:
-                self._finish(beginning, lease, max(now, later))
+                self._finish(beginning, lease, max(now, later), history)
                 return None
             alone = len(first) == 1
             begun = max(1, first[0].begun) + 1 if alone else 1
@@ -152,9 +156,10 @@ class Inbox:
             _settle(ending, work, results, now)
             row = _row_after_run(known.lane(work.lane), report, now)
             known.keep(row)
+            Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
             _close_run(ending, work, report, now)
             if report.requeue_after:
-                _look_again(ending, work, row, now, report.requeue_after)
+                _look_again(ending, work, row, now, report)
             self._finish(ending, work.lease, now)
             self.count(ending, tally_run(results, report))
         return True
@@ -172,6 +177,10 @@ class Inbox:
     def installations(self) -> Installations:
         """Installations and repositories."""
         return Installations(self.database.transaction, self.now)
+
+    def budgets(self) -> Budgets:
+        """What the installations have left of GitHub's limits."""
+        return Budgets(self.database.transaction, self.now)
 
     def deliveries(
         self, *, state: State | None = None, lane: RepositoryKey | None = None, before: int = 0, limit: int = 50
@@ -256,6 +265,7 @@ class Inbox:
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
             purge_audit(purging, before)
+        self.budgets().purge(before)
         self._add_up()
         return purged
 
@@ -349,13 +359,16 @@ class Inbox:
         now = self.now()
         self.queue.add(calling, [(key, priority, now) for key, priority in urgent.items()])
 
-    def _finish(self, ending: Transaction, lease: Lease, at_least: Instant) -> None:
-        """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``."""
+    def _finish(self, ending: Transaction, lease: Lease, at_least: Instant, history: Instant = 0) -> None:
+        """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
+        ``history`` if that only reads history on."""
         sql = (
-            "select case when next_at < :least then :least else next_at end as due, min(priority) as priority"
+            "select case when priority = :last and next_at < :history then :history"
+            " when next_at < :least then :least else next_at end as due, min(priority) as priority"
             " from deliveries where lane = :lane and state in ('waiting', 'working') group by 1 order by 1 limit 1"
         )
-        row = ending.row(sql, least=at_least, lane=lease.key)
+        latest = max(at_least, history)
+        row = ending.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), lane=lease.key)
         self.queue.finish(ending, lease, row["due"] if row else 0, Priority(row["priority"] if row else 0))
 
 
@@ -371,7 +384,7 @@ def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) ->
     return [row["id"] for row in sorted(found, key=lambda row: row["seq"])]
 
 
-def _due(transaction: Transaction, lane: RepositoryKey, now: Instant) -> list[Delivery]:
+def _due(transaction: Transaction, lane: RepositoryKey, now: Instant, *, with_history: bool) -> list[Delivery]:
     """The due deliveries, with those that a dead run left; those begun too often become dead."""
     transaction.change(
         "update deliveries set state = 'waiting' where lane = :lane and state = 'working'", lane=lane.key
@@ -385,10 +398,11 @@ def _due(transaction: Transaction, lane: RepositoryKey, now: Instant) -> list[De
         most=MOST_ALONE,
     )
     found = transaction.rows(
-        "select * from deliveries where lane = :lane and state = 'waiting' and next_at <= :now"
+        "select * from deliveries where lane = :lane and state = 'waiting' and next_at <= :now and priority <= :last"
         " order by seq limit :most",
         lane=lane.key,
         now=now,
+        last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
         most=MOST_AT_ONCE,
     )
     return [delivery_row(row) for row in found]
@@ -425,12 +439,18 @@ def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, n
     )
 
 
-def _look_again(transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, at: Instant) -> None:
+def _look_again(
+    transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
+) -> None:
     """Look at the lane again then: through a follow-up that already waits, or else a new one of our own."""
+    at = report.requeue_after
+    urgency = Priority.HISTORY if at <= now else report.urgency
     waits = transaction.change(
-        "update deliveries set next_at = case when next_at < :at then next_at else :at end"
+        "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
+        " priority = case when priority < :urgency then priority else :urgency end"
         " where lane = :lane and state = 'waiting' and event = :event",
         at=at,
+        urgency=int(urgency),
         lane=work.lane.key,
         event=FOLLOW_UP,
     )
@@ -443,7 +463,7 @@ def _look_again(transaction: Transaction, work: PendingWork, row: RepositoryRow,
             name=row.name,
             private=row.private,
             received_at=now,
-            priority=Priority.HISTORY if at <= now else Priority.CATCH_UP,
+            priority=urgency,
         )
         _insert(transaction, [of_arrival(again, at)])
 

@@ -19,7 +19,7 @@ from bot.github.errors import OF_ALL
 from bot.server.health import alive
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
-from bot.server.model import HOUR, Instant, Tallies
+from bot.server.model import Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
@@ -86,13 +86,14 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "paused_installations", "Installations that wait for a rate limit to end", inbox.installations().paused(OF_ALL)
     )
-    left = [
-        lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
-    ]
-    if left:
-        yield _gauge(
-            "api_requests_left", "Fewest requests to GitHub left for any repository of the last hour", min(left)
-        )
+    left = GaugeMetricFamily(
+        "precedent_api_requests_left",
+        "Requests (core) or points (graphql) to GitHub's API left this hour for the installation that has the fewest",
+        labels=["resource"],
+    )
+    for scarcest in inbox.budgets().scarcest():
+        left.add_metric([scarcest.resource], scarcest.left)
+    yield left
 
 
 def _gauge(name: str, about: str, value: float) -> Metric:

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 from bot.errors import WorldError
+from bot.github.budget import Rates
 from bot.github.events import Event
 
 Instant = int
@@ -180,8 +181,9 @@ class RunReport:
     """What a run reports besides its results: stages in seconds, times of its pushes, counts of requests.
 
     ``notes`` are our own lines, without text of an issue. ``rate_left`` is -1 if GitHub did not say. ``cursor`` is how
-    far memory has read. ``requeue_after`` is when to look again, 0 for not before something happens; ``backoff`` is how
-    far off that is in milliseconds, for the run that comes then.
+    far memory has read. ``requeue_after`` is when to look again, 0 for not before something happens, ``urgency`` how
+    urgent that is if it is not at once, which is to read history on; ``backoff`` is how far off it is in milliseconds,
+    for the run that comes then. ``rates``: what is left of GitHub's limits.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -193,6 +195,8 @@ class RunReport:
     notes: tuple[str, ...] = ()
     requeue_after: Instant = 0
     backoff: int = 0
+    urgency: Priority = Priority.CATCH_UP
+    rates: Rates = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

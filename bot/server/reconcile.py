@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from bot.errors import PrecedentError, WorldError
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
+from bot.github.budget import RequestBudget
 from bot.github.errors import (
     GOES_ON,
-    GRAPHQL,
+    HISTORY,
     OF_HISTORY,
     Gone,
     NotInstalled,
@@ -54,6 +56,7 @@ from bot.server.model import (
     Instant,
     Lease,
     PendingWork,
+    Priority,
     RepositoryRow,
     Result,
     RunReport,
@@ -167,6 +170,7 @@ class RepositoryRun:
     spoken: dict[object, CommentResult] = field(default_factory=dict)
     name: str = ""
     store: PacedStore | None = None
+    budget: RequestBudget = field(default_factory=RequestBudget)
     report: RunReport = field(default_factory=RunReport)
     known_limit: RateLimited | None = None
     """Why this run does not ask for history: a limit that another run met."""
@@ -191,6 +195,7 @@ class RepositoryRun:
             writes=used.writes,
             rate_left=used.left,
             notes=tuple(self.run_log.notes),
+            rates=self.budget.rates,
         )
         return list(self.results.values()), told
 
@@ -198,6 +203,7 @@ class RepositoryRun:
         lane, run = self.work.lane, self.dependencies
         self.run_log.on_stage("token")
         row = run.inbox.installations().lane(lane)
+        self.budget = run.inbox.budgets().for_run(lane.installation)
         grant = run.tokens.grant(lane, run.now())
         self.name = grant.name
         run.inbox.installations().seen(lane, grant.name, private=grant.private)
@@ -209,7 +215,7 @@ class RepositoryRun:
         with run.clones.borrowed(lane) as keep:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
+            with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as bot:
                 self._work_on(
                     replace(self._resting(bot), on_stage=self.run_log.on_stage, reading_seconds=PART), site, chosen, row
                 )
@@ -220,8 +226,8 @@ class RepositoryRun:
         if until <= self.dependencies.now():
             return bot
         over = datetime.fromtimestamp(until / 1000, UTC)
-        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
-        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
+        told = f"the reading of history rests until {over:%H:%M} UTC, for GitHub's limits"
+        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=HISTORY)
         return replace(bot, history=RestingHistory(self.known_limit))
 
     def _look_twice(self) -> None:
@@ -295,7 +301,7 @@ class RepositoryRun:
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
-            error = next(iter(self.run_log.met[heard:]), None)
+            error = next((each for each in self.run_log.met[heard:] if not _is_of_history(each)), None)
         if error:
             self._aftermath(error)
             self._judge(group.deliveries, error)
@@ -358,18 +364,19 @@ class RepositoryRun:
         now = self.dependencies.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return RunReport(cursor=cursor)
-        limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
-        if limits:
-            return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
-        is_reading = memory.state.manifest.reading is not None and not bot.forge.troubles
+        limits = [each for each in self.run_log.met if _is_of_history(each)]
+        over = max((limit_over(each, now) for each in limits), default=0)
+        owed = self._owed(memory, bot)
+        if over and not owed:
+            return RunReport(cursor=cursor, requeue_after=over, urgency=Priority.HISTORY)
+        is_reading = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
         if is_reading and reads_on:
             return RunReport(cursor=cursor, requeue_after=now)
-        owed = self._owed(memory, bot)
         if not (is_reading or owed):
             return RunReport(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
-        soonest = min((free for free in owed if free > now), default=now + backoff)
+        soonest = min((free for free in (*owed, over) if free > now), default=now + backoff)
         return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
     def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
@@ -395,6 +402,11 @@ class DeliveryGroup:
     def number(self) -> int:
         """The issue, 0 if it is about none."""
         return self.event.number or 0
+
+
+def _is_of_history(error: PrecedentError) -> TypeGuard[RateLimited]:
+    """Whether it is a limit that stops only the reading of history: no delivery waits for that, the reading goes on."""
+    return isinstance(error, RateLimited) and error.resource in OF_HISTORY
 
 
 def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
 
 from bot.errors import WorldError
 from bot.github.app import App, DeliveryInfo
-from bot.github.client import GitHubClient
+from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.server.health import ask_who_we_are
@@ -314,7 +314,7 @@ class Resync:
         self._tokens = tokens
         self._forget = forget
         self._redelivery = Redelivery(api, inbox, options.app_id)
-        self._drift = DriftCheck(inbox, self._tokens, newest_change(options.api_url), options.app_id)
+        self._drift = DriftCheck(inbox, self._tokens, NewestChanges(options.api_url), options.app_id)
 
     def once(self, now: Instant) -> ResyncResult:
         """Does each part even if another one fails. Parts that do not need GitHub come first."""
@@ -387,19 +387,27 @@ class Resync:
         return InstallationEvents(self._inbox, self._tokens, self._forget, now)
 
 
-def newest_change(api_url: str) -> Callable[[Grant], Instant]:
-    """Returns a function that asks when an issue of a repository last changed, 0 for none; it raises ForgeError."""
-
-    def ask(grant: Grant) -> Instant:
-        query = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}
-        shown, _ = GitHubClient(api_url, grant.token, grant.name).pages(f"/repos/{grant.name}/issues", query, 1)
-        try:
-            return max((_instant(each.get("updated_at")) for each in shown), default=0)
-        except (ValueError, TypeError) as error:
-            raise ForgeError("GitHub's answer was not what was asked for: it is asked again later") from error
-
-    return ask
+ASKED_ABOUT = 1_000
+"""Repositories whose last answer is remembered."""
 
 
-def _instant(stamp: object) -> Instant:
-    return round(datetime.fromisoformat(str(stamp)).timestamp() * 1000)
+class NewestChanges:
+    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, it
+    costs nothing of the limit.
+
+    GitHub's ETags hold for one token only, and tokens stay in the process that asked for them. So do ETags, each with
+    the time of the change and nothing else of the answer. For one thread.
+    """
+
+    def __init__(self, api_url: str) -> None:
+        self._api_url = api_url
+        self._last: OrderedDict[RepositoryKey, NewestChange] = OrderedDict()
+
+    def __call__(self, grant: Grant) -> Instant:
+        """Return the time of the newest change, 0 for none. Raises ForgeError."""
+        last = self._last.pop(grant.lane, NewestChange(None, ""))
+        found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
+        self._last[grant.lane] = found
+        if len(self._last) > ASKED_ABOUT:
+            self._last.popitem(last=False)
+        return round(1000 * found.at.timestamp()) if found.at else 0

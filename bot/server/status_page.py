@@ -11,7 +11,9 @@ from functools import cache
 from urllib.parse import urlencode
 
 from bot.comment.render import render_page
+from bot.github.errors import GRAPHQL
 from bot.github.events import Event
+from bot.server.budgets import Scarcest
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import Check
 from bot.server.inbox import Inbox
@@ -78,6 +80,7 @@ def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: Del
         "lead": _lead(lanes, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
+        "limits": _limits(inbox.budgets().scarcest()),
         "said": _said(inbox.counters()),
         "filters": _filters(wanted, counts),
         "filtered": _shown(wanted, lanes),
@@ -150,6 +153,15 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
         }
         for state, about in abouts.items()
     ]
+
+
+def _limits(found: Sequence[Scarcest]) -> str:
+    """What is left of GitHub's limits, in one line; empty if no limit is known for this hour."""
+    units = {each.resource: "points of GraphQL" if each.resource == GRAPHQL else "requests" for each in found}
+    left = listed([f"{each.left:,} of {each.limit:,} {units[each.resource]}" for each in found])
+    most = max((each.installations for each in found), default=0)
+    whose = " for the installation that has the fewest" if most > 1 else ""
+    return f"Left of GitHub's limits in this hour{whose}: {left}." if found else ""
 
 
 def _many(count: int) -> str:

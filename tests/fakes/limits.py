@@ -1,4 +1,8 @@
-"""The hourly request limits of the fake GitHub, one allowance for each token and resource."""
+"""The hourly request limits of the fake GitHub, one allowance for each resource and token; all tokens of an
+installation share one.
+
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#primary-rate-limit-for-github-app-installations
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ class RateLimits:
         """What an exhausted REST limit answers with: 403 or 429."""
 
     def set(self, limit: int, token: str | None = None, resource: str = "core") -> None:
-        """Give this token (None: every token) so many requests an hour, beginning anew."""
+        """Give this token (None: every token and installation) so many requests an hour, beginning anew."""
         self._limits[token or "*", resource] = limit
         self._allowances = {
             key: value
@@ -42,7 +46,7 @@ class RateLimits:
         }
 
     def allowance(self, token: Token | None, resource: str) -> Allowance:
-        name = token.value if token else ""
+        name = _holder(token)
         found = self._allowances.get((name, resource))
         if found is None or found.reset <= self._clock.epoch:
             found = Allowance(self._limit(token, resource), self._clock.epoch + HOUR)
@@ -50,7 +54,7 @@ class RateLimits:
         return found
 
     def _limit(self, token: Token | None, resource: str) -> int:
-        name = token.value if token else ""
+        name = _holder(token)
         own = token.limit if token else ANONYMOUS_LIMIT
         return self._limits.get((name, resource), self._limits.get(("*", resource), own))
 
@@ -63,3 +67,10 @@ class RateLimits:
             "X-RateLimit-Used": str(min(now.used, now.limit)),
             "X-RateLimit-Resource": resource,
         }
+
+
+def _holder(token: Token | None) -> str:
+    """Whose allowance it is."""
+    if token is None:
+        return ""
+    return token.value if token.installation is None else f"installation {token.installation}"

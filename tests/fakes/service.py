@@ -179,10 +179,16 @@ class Service:
             raise not_found() if repo.private else Refusal(403, "Resource not accessible by integration")
 
     def _not_modified(self, call: Call, reply: Reply) -> Reply | None:
-        """Set the weak ETag; the empty 304 when the client has this very reply already."""
+        """Set the weak ETag; the empty 304 when the client has this very reply already.
+
+        The answers vary with the ``Authorization`` header, and so do their ETags: one token's mean nothing to another.
+        https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
+        https://github.com/github/docs/issues/34689
+        """
         if call.method != "GET" or reply.status != 200:
             return None
-        tag = f'W/"{hashlib.sha256(reply.encoded()).hexdigest()}"'
+        whose = call.headers.get("Authorization", "").encode()
+        tag = f'W/"{hashlib.sha256(whose + reply.encoded()).hexdigest()}"'
         reply.headers["ETag"] = tag
         known = call.headers.get("If-None-Match", "")
         wanted = {part.strip().removeprefix("W/") for part in known.split(",")}

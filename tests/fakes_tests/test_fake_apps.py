@@ -54,6 +54,15 @@ def told(github: FakeGitHub) -> list[tuple[str, str]]:
     return [(each.event, str(each.payload.get("action"))) for each in github.hooks.deliveries]
 
 
+def test_the_tokens_of_an_installation_share_its_limit(github: FakeGitHub, app: httpx.Client) -> None:
+    first, other = github.tenants.install("octocat", [HELLO, OTHER]), github.tenants.install("octocat", [HELLO])
+    left = []
+    for number in (first, first, other):
+        headers = {"Authorization": f"Bearer {minted(app, number)['token']}"}
+        left.append(int(httpx.get(f"{github.url}/repos/{HELLO}", headers=headers).headers["x-ratelimit-remaining"]))
+    assert left == [4999, 4998, 4999]
+
+
 def test_a_token_for_one_repository_names_it_and_reaches_nothing_else(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO, OTHER])
     found = minted(app, number, repository_ids=[github.repo.id])

@@ -192,6 +192,16 @@ def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub, http: httpx.
     assert again.headers["x-ratelimit-used"] == first.headers["x-ratelimit-used"]
 
 
+def test_the_etag_of_one_token_means_nothing_to_another(github: FakeGitHub, http: httpx.Client) -> None:
+    github.open_issue("octocat", "Crash")
+    github.add_token("gho_hubot", "hubot")
+    url = "/repos/octocat/hello-world/issues/1"
+    tag = http.get(url).headers["etag"]
+    other = http.get(url, headers={"If-None-Match": tag, "Authorization": "Bearer gho_hubot"})
+    assert other.status_code == 200
+    assert other.headers["etag"] != tag
+
+
 def locked(fake: FakeGitHub) -> None:
     fake.lock(1, "spam")
 

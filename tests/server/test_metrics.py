@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.errors import WorldError
+from bot.github.budget import Rate
+from bot.github.errors import CORE
 from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
 from bot.server.inbox_rows import BUCKETS
 from bot.server.metrics import DELIVERIES, QUICK, Answered, text
@@ -37,10 +40,12 @@ def test_a_day_is_counted() -> None:
     assert found["precedent_turns_total", (("result", "done"),)] == 12
 
 
-def test_the_fewest_requests_left_of_the_last_hour_are_told() -> None:
-    left = {row.rate_left for row in a_day().installations().lanes()}
-    assert samples(a_day())["precedent_api_requests_left", ()] == min(left)
-    assert ("precedent_api_requests_left", ()) not in samples(empty())
+def test_the_fewest_requests_left_of_this_hour_are_told() -> None:
+    ledger, end = a_day(), datetime.fromtimestamp(NOW / 1000, UTC) + timedelta(minutes=9)
+    for installation, left in ((1, 4_871), (2, 12_000)):
+        ledger.budgets().store(installation, {CORE: Rate(left, 12_500, end)})
+    assert samples(ledger)["precedent_api_requests_left", (("resource", "core"),)] == 4_871
+    assert not [name for name, _ in samples(empty()) if name == "precedent_api_requests_left"]
 
 
 def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None:

@@ -46,8 +46,8 @@ BUGS = (
     Bug(
         "a lost POST is repeated blindly",
         "bot/github/transport.py",
-        'pauses, need = PAUSES if verb == "GET" else (), ',
-        "pauses, need = PAUSES, ",
+        'pauses, kind = PAUSES if request.verb == "GET" else (), ',
+        "pauses, kind = PAUSES, ",
     ),
     Bug(
         "the push is forced",

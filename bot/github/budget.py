@@ -1,0 +1,102 @@
+"""What is left of GitHub's hourly limits, and the reserve that the reading of history leaves to everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, hour_ends, whole_number
+
+RESERVE = 0.3
+"""The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
+five requests each. The reading still has the larger part, and gets what was not used with the next hour."""
+
+KEPT = 100
+"""Requests per hour that are left for the events of that hour even without a reserve."""
+
+REPORTED = 50
+"""Answers after which the numbers are passed on during a run."""
+
+SAME_WINDOW = timedelta(minutes=30)
+"""Ends closer than this belong to one window, which lasts an hour: the header varies by a second or so."""
+
+LONGEST = timedelta(hours=2)
+"""An end further away than this is no end of an hour."""
+
+RESOURCES = (CORE, GRAPHQL)
+"""The limits that are kept apart: requests of the REST API, and points of GraphQL."""
+
+
+class Rate(NamedTuple):
+    """The requests left in this hour, out of ``limit``, and the end of the hour."""
+
+    left: int
+    limit: int
+    ends: datetime | None
+
+
+Rates = Mapping[str, Rate]
+"""Resource → what is left of it."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class RequestBudget:
+    """The requests that an installation has left, as far as a run knows. For one thread.
+
+    ``known`` is from earlier runs and other workers. ``reserve`` is the part of each limit, 0 to 1, that the reading of
+    history leaves. ``report`` gets the numbers now and then; it must not raise.
+    """
+
+    def __init__(
+        self,
+        known: Rates | None = None,
+        *,
+        reserve: float = 0.0,
+        report: Callable[[Rates], object] = lambda _: None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.rates: dict[str, Rate] = dict(known or {})
+        self._reserve, self._report, self._now = reserve, report, now
+        self._noted = 0
+
+    def note(self, headers: Mapping[str, str]) -> None:
+        """Take note of an answer, whose ``headers`` have lower-case names."""
+        rate, resource = _rate_of(headers), headers.get("x-ratelimit-resource", CORE)
+        if rate is None or resource not in RESOURCES:
+            return
+        if rate.ends and rate.ends > self._now() + LONGEST:
+            rate = rate._replace(ends=None)
+        self.rates[resource] = merged(self.rates.get(resource), rate)
+        self._noted += 1
+        if self._noted % REPORTED == 0:
+            self._report(self.rates)
+
+    def keep_reserve(self, resource: str, least: int = 0) -> None:
+        """Raise RateLimited if history has to leave the rest of this resource to events.
+
+        ``least``: requests to leave even without a reserve, or half of a smaller limit.
+        """
+        rate = self.rates.get(resource)
+        if rate is None or (rate.ends and rate.ends <= self._now()):
+            return
+        if rate.left < max(min(least, rate.limit // 2), self._reserve * rate.limit):
+            told = "most of this hour's requests are used, the rest is left to new issues"
+            raise RateLimited(told, until=rate.ends, resource=HISTORY)
+
+
+def merged(known: Rate | None, told: Rate) -> Rate:
+    """Return the truer of two: of the later window, or within one window the lower."""
+    if known is None or known.ends is None or told.ends is None or told.ends - known.ends > SAME_WINDOW:
+        return told
+    if known.ends - told.ends > SAME_WINDOW:
+        return known
+    return Rate(min(known.left, told.left), told.limit, max(known.ends, told.ends))
+
+
+def _rate_of(headers: Mapping[str, str]) -> Rate | None:
+    left, limit = (whole_number(headers.get(f"x-ratelimit-{name}", "")) for name in ("remaining", "limit"))
+    return None if left is None or limit is None else Rate(left, limit, hour_ends(headers))

@@ -1,0 +1,104 @@
+"""What each installation has left of GitHub's hourly limits, as its workers last saw it.
+
+The limits are per installation, whose token and worker makes no difference. A run starts from what others saw, so the
+reading of history leaves the reserve even when other workers used the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from bot.errors import WorldError
+from bot.github.budget import RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
+from bot.server.database import Transaction, Value
+from bot.server.model import Instant
+
+_WINDOW = round(1000 * SAME_WINDOW.total_seconds())
+_STORE = """
+insert into budgets (installation, resource, allowed, remaining, ends) values (:id, :resource, :allowed, :left, :ends)
+ on conflict (installation, resource) do update set allowed = excluded.allowed,
+  remaining = case when excluded.ends <= budgets.ends + :window and budgets.remaining < excluded.remaining
+   then budgets.remaining else excluded.remaining end,
+  ends = case when excluded.ends > budgets.ends then excluded.ends else budgets.ends end
+ where excluded.ends >= budgets.ends - :window
+"""
+"""The same rule as `bot.github.budget.merged`: the later window, and within one window the lower."""
+
+log = logging.getLogger(__name__)
+
+
+class Scarcest(NamedTuple):
+    """The installation with the fewest requests left of a resource; ``installations``: how many are known."""
+
+    resource: str
+    left: int
+    limit: int
+    installations: int
+
+
+class Budgets:
+    """The table ``budgets``. Each method uses a transaction from ``opened``."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
+        self._opened = opened
+        self._now = now
+
+    def store(self, installation: int, rates: Rates) -> None:
+        """Store what answers showed. Late ones do not undo newer ones; without an end of the hour nothing is stored."""
+        rows: list[dict[str, Value]] = [
+            {
+                "id": installation,
+                "resource": resource,
+                "allowed": rate.limit,
+                "left": rate.left,
+                "ends": round(1000 * rate.ends.timestamp()),
+                "window": _WINDOW,
+            }
+            for resource, rate in sorted(rates.items())
+            if rate.ends
+        ]
+        with self._opened() as storing:
+            storing.change_each(_STORE, rows)
+
+    def of(self, installation: int) -> Rates:
+        """What is left in windows that are not over."""
+        sql = "select * from budgets where installation = :id and ends > :now"
+        with self._opened() as asking:
+            found = asking.rows(sql, id=installation, now=self._now())
+        return {
+            row["resource"]: Rate(row["remaining"], row["allowed"], datetime.fromtimestamp(row["ends"] / 1000, UTC))
+            for row in found
+        }
+
+    def scarcest(self) -> list[Scarcest]:
+        """For each resource, the installation that has the fewest left in this hour."""
+        sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"
+        found: dict[str, Scarcest] = {}
+        with self._opened() as asking:
+            for row in asking.rows(sql, now=self._now()):
+                first = found.get(row["resource"], Scarcest(row["resource"], row["remaining"], row["allowed"], 0))
+                found[row["resource"]] = first._replace(installations=first.installations + 1)
+        return list(found.values())
+
+    def purge(self, before: Instant) -> None:
+        """Delete what ended before then."""
+        with self._opened() as purging:
+            purging.change("delete from budgets where ends < :before", before=before)
+
+    def for_run(self, installation: int) -> RequestBudget:
+        """The budget of a run, whose history leaves the reserve. Raises WorldError if the database is not available."""
+
+        def report(rates: Rates) -> None:
+            try:
+                self.store(installation, rates)
+            except WorldError as error:  # the end of the run stores it again
+                log.warning("what is left of GitHub's limits could not be stored yet: %s", error)
+
+        def now() -> datetime:
+            return datetime.fromtimestamp(self._now() / 1000, UTC)
+
+        return RequestBudget(self.of(installation), reserve=RESERVE, report=report, now=now)
