@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +18,8 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from bot.github.budget import Rate
+from bot.github.errors import CORE, GRAPHQL
 from bot.server.metrics import DELIVERIES, Answered, text
 from bot.server.model import State
 from tests.docs.pages import ROOT, anchors, blocks
@@ -43,6 +46,8 @@ def exported() -> list[Metric]:
     answered.observe(0.02)
     for result in ("stored", "refused 403", "refused 503"):
         ledger.count_up({(DELIVERIES, ("issues", result)): 5})
+    end = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
+    ledger.budgets().store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
     return list(text_string_to_metric_families(text(ledger, answered, NOW).decode()))
 
 
