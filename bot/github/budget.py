@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, hour_ends, whole_number
+from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, hour_ends, whole_number
 
 RESERVE = 0.3
 """The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
@@ -40,15 +40,11 @@ Rates = Mapping[str, Rate]
 """Resource → what is left of it."""
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class RequestBudget:
     """The requests that an installation has left, as far as a run knows. For one thread.
 
-    ``known`` is from earlier runs and other workers. ``reserve`` is the part of each limit, 0 to 1, that the reading of
-    history leaves. ``report`` gets the numbers now and then; it must not raise.
+    ``known`` is from earlier runs and other workers, of hours that are not over. ``reserve`` is the part of each limit,
+    0 to 1, that the reading of history leaves. ``report`` gets the numbers now and then; it must not raise.
     """
 
     def __init__(
@@ -57,10 +53,9 @@ class RequestBudget:
         *,
         reserve: float = 0.0,
         report: Callable[[Rates], object] = lambda _: None,
-        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.rates: dict[str, Rate] = dict(known or {})
-        self._reserve, self._report, self._now = reserve, report, now
+        self._reserve, self._report = reserve, report
         self._noted = 0
 
     def note(self, headers: Mapping[str, str]) -> None:
@@ -68,7 +63,7 @@ class RequestBudget:
         rate, resource = _rate_of(headers), headers.get("x-ratelimit-resource", CORE)
         if rate is None or resource not in RESOURCES:
             return
-        if rate.ends and rate.ends > self._now() + LONGEST:
+        if rate.ends and rate.ends > answered_at(headers) + LONGEST:
             rate = rate._replace(ends=None)
         self.rates[resource] = merged(self.rates.get(resource), rate)
         self._noted += 1
@@ -81,9 +76,7 @@ class RequestBudget:
         ``least``: requests to leave even without a reserve, or half of a smaller limit.
         """
         rate = self.rates.get(resource)
-        if rate is None or (rate.ends and rate.ends <= self._now()):
-            return
-        if rate.left < max(min(least, rate.limit // 2), self._reserve * rate.limit):
+        if rate and rate.left < max(min(least, rate.limit // 2), self._reserve * rate.limit):
             told = "most of this hour's requests are used, the rest is left to new issues"
             raise RateLimited(told, until=rate.ends, resource=HISTORY)
 

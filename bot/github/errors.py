@@ -205,12 +205,12 @@ def _goes_on_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
     """The time of the next request: after ``retry-after``, else at the end of the hour, else in a minute."""
     pause = headers.get("retry-after", "")
     if re.fullmatch(r"[0-9]{1,6}", pause):
-        return _answered_at(headers) + timedelta(seconds=int(pause))
-    return (hour_ends(headers) if is_primary else None) or _answered_at(headers) + UNTOLD_WAIT
+        return answered_at(headers) + timedelta(seconds=int(pause))
+    return (hour_ends(headers) if is_primary else None) or answered_at(headers) + UNTOLD_WAIT
 
 
-def _answered_at(headers: Mapping[str, str]) -> datetime:
-    """The time of the answer by the server's clock, or by ours without a Date header."""
+def answered_at(headers: Mapping[str, str]) -> datetime:
+    """Return the time of the answer by the server's clock, or by ours without a Date header."""
     try:
         return parsedate_to_datetime(headers.get("date", "")).astimezone(UTC)
     except (ValueError, TypeError, OverflowError):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from bot.errors import WorldError
-from bot.github.budget import RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
+from bot.github.budget import LONGEST, RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
 from bot.server.database import Transaction, Value
 from bot.server.model import Instant
 
@@ -49,6 +49,7 @@ class Budgets:
 
     def store(self, installation: int, rates: Rates) -> None:
         """Store what answers showed. Late ones do not undo newer ones; without an end of the hour nothing is stored."""
+        latest = self._now() / 1000 + LONGEST.total_seconds()
         rows: list[dict[str, Value]] = [
             {
                 "id": installation,
@@ -59,7 +60,7 @@ class Budgets:
                 "window": _WINDOW,
             }
             for resource, rate in sorted(rates.items())
-            if rate.ends
+            if rate.ends and rate.ends.timestamp() <= latest
         ]
         with self._opened() as storing:
             storing.change_each(_STORE, rows)
@@ -98,7 +99,4 @@ class Budgets:
             except WorldError as error:  # the end of the run stores it again
                 log.warning("what is left of GitHub's limits could not be stored yet: %s", error)
 
-        def now() -> datetime:
-            return datetime.fromtimestamp(self._now() / 1000, UTC)
-
-        return RequestBudget(self.of(installation), reserve=RESERVE, report=report, now=now)
+        return RequestBudget(self.of(installation), reserve=RESERVE, report=report)

@@ -88,7 +88,7 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     )
     left = GaugeMetricFamily(
         "precedent_api_requests_left",
-        "Requests (core) or points (graphql) to GitHub's API left this hour for the installation that has the fewest",
+        "Fewest requests (core) or points (graphql) of GitHub's API left in this hour for any installation",
         labels=["resource"],
     )
     for scarcest in inbox.budgets().scarcest():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.github.budget import Rate
+from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
 from bot.server.health import APP
 from bot.server.model import WORKER, Arrival, Instant, RepositoryKey, Result, RunReport
@@ -83,6 +86,8 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
     for place, seconds in enumerate((8, 3)):
         waiting = Past(0, place, commented(4_131 if place == 0 else 879))
         ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
+    ends = datetime.fromtimestamp((NOW + 38 * MINUTE) / 1000, UTC)
+    ledger.budgets().store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
     ledger.heartbeat(APP, {"slug": "precedent", "ahead": 0})
     ledger.heartbeat(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
     ledger.count_up({("precedent_answers_total", ("silent", NOTHING)): 212})

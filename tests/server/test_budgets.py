@@ -51,6 +51,7 @@ def test_the_newest_window_wins_and_within_one_the_lowest(queue: Queue) -> None:
         (rate(4990, end + HOUR), 4990, end + HOUR),
         (rate(10, end), 4990, end + HOUR),
         (Rate(5, 5000, None), 4990, end + HOUR),
+        (rate(5, end + DAY), 4990, end + HOUR),  # no hour ends that late
     ]
     for given, left, over in told:
         budgets.store(7, {CORE: given})

@@ -41,10 +41,10 @@ def test_a_day_is_counted() -> None:
 
 
 def test_the_fewest_requests_left_of_this_hour_are_told() -> None:
-    ledger, end = a_day(), datetime.fromtimestamp(NOW / 1000, UTC) + timedelta(minutes=9)
-    for installation, left in ((1, 4_871), (2, 12_000)):
-        ledger.budgets().store(installation, {CORE: Rate(left, 12_500, end)})
-    assert samples(ledger)["precedent_api_requests_left", (("resource", "core"),)] == 4_871
+    ledger, ends = a_day(), datetime.fromtimestamp(NOW / 1000, UTC) + timedelta(minutes=9)
+    ledger.budgets().store(2, {CORE: Rate(12_000, 12_500, ends)})
+    assert samples(ledger)["precedent_api_requests_left", (("resource", "core"),)] == 4_739
+    assert samples(ledger)["precedent_api_requests_left", (("resource", "graphql"),)] == 4_992
     assert not [name for name, _ in samples(empty()) if name == "precedent_api_requests_left"]
 
 
