@@ -133,13 +133,15 @@ class Delivery:
 class Lease:
     """The right to work on ``key``, until it is finished, or runs out because nobody renewed it.
 
-    ``id`` is new for each claim: whoever lost the key can finish nothing.
+    ``id`` is new for each claim: whoever lost the key can finish nothing. ``is_history``: it is one of those that read a
+    whole history, of which only some are leased at once.
     """
 
     key: str
     id: str
     priority: Priority
     since: Instant
+    is_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
