@@ -30,6 +30,7 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
+from bot.server.scope import EXCLUDED
 from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter
@@ -247,6 +248,7 @@ class Webhook:
         named = headers.get(b"x-github-event", b"").decode("latin-1")
         event = named if named in EVENTS else "other"
         result = said.partition(":")[0] if status == 202 else f"refused {status}"
+        result = "excluded" if said == f"dropped: {EXCLUDED}" else result
         self._door.writer.count(metrics.DELIVERIES, (event, result))
 
 

@@ -56,9 +56,7 @@ class Bench:
         assert lease
         return lease
 
-    def finish(
-        self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE, *, is_unread: bool = False
-    ) -> bool:
+    def finish(self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE, *, is_unread: bool = False) -> bool:
         with self.work.database.transaction() as ending:
             holds = self.work.lock(ending, lease)
             self.work.finish(ending, lease, due, priority, is_unread=is_unread)
@@ -345,7 +343,7 @@ class Model(RuleBasedStateMachine):
     @rule(
         key=KEYS, priority=st.sampled_from(Priority), wait=st.sampled_from([0, 0, 10, 40_000]), is_unread=st.booleans()
     )
-    def add(self, key: str, priority: Priority, wait: int, is_unread: bool) -> None:  # noqa: FBT001 - a drawn value
+    def add(self, key: str, priority: Priority, wait: int, is_unread: bool) -> None:
         due, is_history = self.clock.now + wait, is_unread or priority == HISTORY
         with self.database.transaction() as adding:
             self.work.add(adding, [(key, priority, due)], {key} if is_unread else set())
@@ -383,7 +381,7 @@ class Model(RuleBasedStateMachine):
         priority=st.sampled_from(Priority),
         is_unread=st.booleans(),
     )
-    def finish(self, at: int, wait: int | None, priority: Priority, is_unread: bool) -> None:  # noqa: FBT001
+    def finish(self, at: int, wait: int | None, priority: Priority, is_unread: bool) -> None:
         if not self.leases:
             return
         _, lease = self.leases.pop(at % len(self.leases))
@@ -451,7 +449,9 @@ def on_sqlite() -> tuple[Database, Callable[[], None]]:
 @pytest.mark.slow
 def test_the_queue_on_sqlite_does_what_the_model_does() -> None:
     Model.made = staticmethod(on_sqlite)
-    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
+    run_state_machine_as_test(
+        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
+    )
 
 
 @pytest.mark.slow
@@ -466,5 +466,7 @@ def test_the_queue_on_postgres_does_what_the_model_does(postgres_url: str) -> No
         return database, lambda: None
 
     Model.made = staticmethod(emptied)
-    run_state_machine_as_test(Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40))
+    run_state_machine_as_test(
+        Model, settings=settings(max_examples=examples(60), deadline=None, stateful_step_count=40)
+    )
     database.close()
