@@ -281,8 +281,8 @@ class StatusRoutes:
         """Return the status page."""
         if refusal := self._refusal(request):
             return refusal
-        page = status_page(self._door.inbox, self._checks.now(), self._door.clock(), _wanted(request.query_params))
-        return _page(page)
+        door, wanted = self._door, _wanted(request.query_params)
+        return _page(status_page(door.inbox, self._checks.now(), door.clock(), wanted, door.options.scope))
 
     def delivery(self, request: Request) -> Response:
         """Return the page of one delivery."""

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,9 @@ def arrival(
 class Losing(WorkQueue):
     """A queue whose rows are lost on their way: what a database does that fails in the middle."""
 
-    def add(self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]]) -> None:
+    def add(
+        self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
+    ) -> None:
         raise ConnectionError("lost")
 
 
