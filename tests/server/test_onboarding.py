@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
+from bot.server.database import Database, machine_clock
 from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
@@ -23,11 +28,15 @@ from bot.server.processes import opened
 from bot.server.repository_list import repository_list
 from bot.server.resync import Resync
 from bot.server.scope import EXCLUDED, RepositoryScope
+from bot.server.status_page import status_page
+from bot.server.web import Webhook
 from bot.server.webhook import receive
 from tests.fakes.state import from_epoch
 from tests.server.client import delivered, issue_event
+from tests.server.doorway import door
 from tests.server.places import APP, HELLO, OTHER, Places, heard, known_at
 from tests.server.queues import LANE, Queue, all_done, arrival
+from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
 from tests.server.town import AGO, Town
 
@@ -51,6 +60,29 @@ def test_a_delivery_of_an_excluded_repository_is_dropped(scope: RepositoryScope,
     body = json.dumps(issue_event(1)).encode()
     found = receive("POST", raw(delivered(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
     assert found == Dropped(EXCLUDED) if is_dropped else isinstance(found, Arrival)
+
+
+def test_an_excluded_delivery_is_answered_counted_and_not_stored(tmp_path: Path) -> None:
+    body = json.dumps(issue_event(1)).encode()
+    scope = {"type": "http", "method": "POST", "path": "/webhook", "client": ("127.0.0.1", 1)}
+    headers = [*raw(delivered(body, "issues", GUID)).items()]
+    sent: list[dict[str, Any]] = []
+
+    async def came() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def answered(message: MutableMapping[str, Any]) -> None:
+        sent.append(dict(message))
+
+    with opened(ServerOptions(data=tmp_path), "test") as inbox:
+        made = door(inbox, ServerOptions(data=tmp_path))
+        made = replace(made, rules=replace(made.rules, scope=RepositoryScope(exclude=("octo-org/*",))))
+        made.writer.start()
+        asyncio.run(Webhook(made)(scope | {"headers": headers}, came, answered))
+        assert made.writer.stop(10)
+        assert (sent[0]["status"], json.loads(sent[1]["body"])) == (202, {"said": f"dropped: {EXCLUDED}"})
+        assert inbox.deliveries() == []
+        assert inbox.counters() == {("precedent_deliveries_total", ("issues", "excluded")): 1}
 
 
 def test_a_new_installation_has_no_excluded_repository_looked_at(here: Places) -> None:
@@ -187,6 +219,32 @@ def test_a_run_that_did_not_get_to_read_leaves_the_repository_as_it_was(queue: Q
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
 
 
+def test_what_an_older_server_had_read_counts_as_read(database_url: str) -> None:
+    database = Database(database_url)
+    with database.transaction() as older:
+        older.change("drop table repositories")
+        older.change(
+            "create table repositories (lane text primary key, name text not null, private integer not null,"
+            " state text not null, changed bigint not null, cursor bigint not null, pushes text not null,"
+            " last_turn bigint not null, rate_left integer not null, backoff bigint not null)"
+        )
+        for lane, cursor in (("7-1", 5), ("7-2", 0)):
+            older.change(
+                "insert into repositories values (:lane, 'octo-org/a', 1, 'active', 0, :cursor, '[]', 0, -1, 0)",
+                lane=lane,
+                cursor=cursor,
+            )
+        older.change("alter table deliveries drop column priority")
+        older.change("alter table turns add column ticket text")
+        older.change("create table workers (name text)")
+        older.change("update pulses set said_at = 3 where name = 'schema'")
+    database.make_tables()
+    rows = Inbox(database, "one", machine_clock).installations().lanes()
+    assert [(row.lane.repository, row.is_unread, row.threads, row.history) for row in rows] == [
+        (1, False, -1, ""), (2, True, -1, "")]  # fmt: skip
+    database.close()
+
+
 def test_the_first_look_at_a_new_repository_is_history_and_that_at_a_known_one_is_not(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     lane, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
@@ -300,6 +358,34 @@ def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
 
 def again(known: Installations, scope: RepositoryScope, now: int) -> list[object]:
     return [*repository_list(known.lanes(), known, scope, now)]
+
+
+def test_the_status_page_says_how_far_histories_are_read_and_what_is_observed(queue: Queue) -> None:
+    inbox = limited(queue, 9)
+    for number, name in enumerate(("api", "docs", "old", "new")):
+        inbox.installations().seen(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
+    part = HistoryPart(100, 900, 800)
+    for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
+        inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
+        work = inbox.begin(claimed(inbox))
+        assert work
+        queue.clock.ahead += 60_000
+        inbox.end(work, all_done(work), report)
+    scope = RepositoryScope(exclude=("*/old",), observed=("*/api",))
+    shown = histories(status_page(inbox, [], queue.clock(), None, scope))
+    assert shown == {
+        "octo-org/api observed": "read",
+        "octo-org/docs": "11 % read, all in about 7 min",
+        "octo-org/old excluded": "read",
+        "octo-org/new": "not read yet",
+    }
+
+
+def histories(page: str) -> dict[str, str]:
+    """The names with their tags, and the column of histories, of the status page's list of repositories."""
+    rows = re.findall(r'<th scope="row".*?</tr>', page, re.DOTALL)
+    cells = [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in rows]
+    return {text_of(f"<body>{row[0]}"): text_of(f"<body>{row[2]}") for row in cells}
 
 
 def repos(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
