@@ -53,10 +53,10 @@ def comment_of(payload: Mapping[str, Any]) -> str:
     return body if isinstance(body, str) else ""
 
 
-def repositories_of(payload: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """Return the ids in a list of repositories: ``repositories``, ``repositories_added``, ``repositories_removed``."""
+def repositories_of(payload: Mapping[str, Any], name: str) -> dict[int, str]:
+    """Return the repositories in ``repositories``, ``repositories_added`` or ``repositories_removed``, id → name."""
     listed = objects_in(payload.get(name))
-    return tuple(number for one in listed if (number := _whole_number(one.get("id"))))
+    return {number: clean(one.get("full_name"))[:200] for one in listed if (number := _whole_number(one.get("id")))}
 
 
 def pushed_to(payload: Mapping[str, Any]) -> str:

@@ -39,10 +39,12 @@ class Clock:
 class HistoryRead:
     """The result of a reading: the ids it met, how many records changed, and whether it is complete.
 
-    ``stopped`` is the fault that ended it early; without one, its time was over.
+    ``total``: how many threads there were to read, None if that is not known. ``stopped`` is the fault that ended it
+    early; without one, its time was over.
     """
 
     seen: set[ThreadId] = field(default_factory=set)
+    total: int | None = None
     changed: int = 0
     complete: bool = False
     stopped: ForgeError | None = None
@@ -143,7 +145,7 @@ def backfill(
             )
             read.changed += len(memory.stage(changes))
             read.complete = updates.complete
-            pace.total = pace.total or updates.total
+            read.total = pace.total = pace.total or updates.total
             pace.tell(len(read.seen))
             if pace.saves(len(updates.records)):
                 save()

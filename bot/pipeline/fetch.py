@@ -98,6 +98,7 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
     read = backfill(
         run.memory, run.history, pace, since, partial(unread_requests, run=run), reading if is_next else None
     )
+    run.on_history(read)
     if read.stopped:
         run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests

@@ -137,6 +137,7 @@ def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> 
         run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
     pace = Deadline(run.clock, run.now, limit, within=run.within)
     read = backfill(run.memory, run.history, pace, reading.upto, partial(unread_requests, run=run), reading)
+    run.on_history(read)
     if read.seen or read.complete:
         changed = f"{read.changed:,} would change" if run.is_dry else f"{read.changed:,} records changed"
         run.note(f"{len(read.seen):,} threads were read, {changed}.")

@@ -17,7 +17,7 @@ from bot.github.history import HistorySource
 from bot.github.threads import OwnCommentRule
 from bot.github.updates import Updates
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import FIRST_SECONDS, Clock
+from bot.pipeline.backfill import FIRST_SECONDS, Clock, HistoryRead
 from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
@@ -31,7 +31,7 @@ class RunContext:
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
-    for it reads history; the next run goes on.
+    for it reads history; the next run goes on. ``on_history`` is called after each reading of history.
     """
 
     memory: Memory
@@ -51,6 +51,7 @@ class RunContext:
     is_dry: bool = False
     on_stage: Callable[[str], None] = lambda _: None
     reading_seconds: float = FIRST_SECONDS
+    on_history: Callable[[HistoryRead], None] = lambda _: None
 
     @property
     def within(self) -> timedelta:

@@ -57,9 +57,10 @@ create index if not exists deliveries_lane on deliveries (lane, state, seq);
 create index if not exists deliveries_state on deliveries (state, seq);
 create table if not exists queue (
   key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
-  owner text not null default '', lease text not null default ''){often};
-create index if not exists queue_urgent on queue (priority, since) where ready = 1;
-create index if not exists queue_oldest on queue (since) where ready = 1;
+  history integer not null default 0, owner text not null default '', lease text not null default ''){often};
+create index if not exists queue_urgent on queue (history, priority, since) where ready = 1;
+create index if not exists queue_oldest on queue (history, since) where ready = 1;
+create index if not exists queue_histories on queue (key) where history = 1 and lease <> '';
 create index if not exists queue_due on queue (due) where ready = 0;
 create index if not exists queue_owner on queue (owner) where owner <> '';
 create table if not exists turns (
@@ -72,7 +73,8 @@ create table if not exists repositories (
   lane text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_turn {big} not null default 0, rate_left integer not null default -1,
-  backoff {big} not null default 0);
+  backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
+  history text not null default '');
 create table if not exists installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
@@ -102,6 +104,10 @@ MOVES = {
         "alter table deliveries add column priority integer not null default 1",
         "alter table turns drop column ticket",
         "drop table workers",
+        "alter table repositories add column unread integer not null default 1",
+        "alter table repositories add column threads bigint not null default -1",
+        "alter table repositories add column history text not null default ''",
+        "update repositories set unread = 0 where cursor > 0",
         """insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries
         where state in ('waiting', 'working') group by lane""",
     ),

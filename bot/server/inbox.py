@@ -16,6 +16,7 @@ from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
 from bot.server.database import SCHEMA, Database, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
+from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox_rows import (
     MOST_ALONE,
     NEVER_ENDED,
@@ -46,7 +47,7 @@ from bot.server.model import (
     State,
     Tallies,
 )
-from bot.server.queue import WorkQueue
+from bot.server.queue import MANY_HISTORIES, WorkQueue
 
 MOST_AT_ONCE = 50
 """Deliveries that one run takes."""
@@ -79,12 +80,15 @@ _SETTLE = (
 class Inbox:
     """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
-    ``worker`` names the process that begins runs here; ``now`` is the clock for results.
+    ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most so many ``histories``
+    are read at once.
     """
 
-    def __init__(self, database: Database, worker: str, now: Callable[[], Instant]) -> None:
+    def __init__(
+        self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MANY_HISTORIES
+    ) -> None:
         self.database = database
-        self.queue = WorkQueue(database, now)
+        self.queue = WorkQueue(database, now, histories)
         self.now = now
         self.worker = worker
 
@@ -120,7 +124,7 @@ class Inbox:
             # One that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
             if not first:
-                self._finish(beginning, lease, max(now, later), history)
+                self._finish(beginning, lease, max(now, later), history, is_unread=row.is_unread)
                 return None
             alone = len(first) == 1
             begun = max(1, first[0].begun) + 1 if alone else 1
@@ -140,7 +144,8 @@ class Inbox:
         """End a lease whose work could not be begun or stored; its key is due again after so many seconds."""
         with self.database.transaction() as giving:
             if self.queue.lock(giving, lease):
-                self.queue.finish(giving, lease, self.now() + round(1000 * seconds), lease.priority)
+                due = self.now() + round(1000 * seconds)
+                self.queue.finish(giving, lease, due, lease.priority, is_unread=lease.is_history)
 
     def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
         """Store results, run, counters and the state of the repository, and end the lease. False if it was lost: then
@@ -154,13 +159,13 @@ class Inbox:
                 return False
             known = within(ending, self.now)
             _settle(ending, work, results, now)
-            row = _row_after_run(known.lane(work.lane), report, now)
+            row = _row_after_run(known.lane(work.lane), work, report, now)
             known.keep(row)
             Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
             _close_run(ending, work, report, now)
             if report.requeue_after:
                 _look_again(ending, work, row, now, report)
-            self._finish(ending, work.lease, now)
+            self._finish(ending, work.lease, now, is_unread=row.is_unread)
             self.count(ending, tally_run(results, report))
         return True
 
@@ -357,9 +362,12 @@ class Inbox:
         for key, priority in found:
             urgent[key] = min(priority, urgent.get(key, priority))
         now = self.now()
-        self.queue.add(calling, [(key, priority, now) for key, priority in urgent.items()])
+        unread = frozenset[str]().union(*(within(calling, self.now).unread(some) for some in _parts(list(urgent))))
+        self.queue.add(calling, [(key, priority, now) for key, priority in urgent.items()], unread)
 
-    def _finish(self, ending: Transaction, lease: Lease, at_least: Instant, history: Instant = 0) -> None:
+    def _finish(
+        self, ending: Transaction, lease: Lease, at_least: Instant, history: Instant = 0, *, is_unread: bool
+    ) -> None:
         """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
         ``history`` if that only reads history on."""
         sql = (
@@ -369,7 +377,9 @@ class Inbox:
         )
         latest = max(at_least, history)
         row = ending.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), lane=lease.key)
-        self.queue.finish(ending, lease, row["due"] if row else 0, Priority(row["priority"] if row else 0))
+        is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
+        due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
+        self.queue.finish(ending, lease, due, priority, is_unread=is_unread)
 
 
 def _parts(values: Sequence[_T]) -> list[list[_T]]:
@@ -468,7 +478,13 @@ def _look_again(
         _insert(transaction, [of_arrival(again, at)])
 
 
-def _row_after_run(row: RepositoryRow, report: RunReport, now: Instant) -> RepositoryRow:
+def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now: Instant) -> RepositoryRow:
+    history = row.history
+    if report.history:
+        before = stored_estimate(row.history) or HistoryEstimate(0)
+        history = before.after(report.history, work.began_at, now).stored()
+    elif report.is_unread is not None:
+        history = ""
     return replace(
         row,
         cursor=max(row.cursor, report.cursor),
@@ -476,6 +492,9 @@ def _row_after_run(row: RepositoryRow, report: RunReport, now: Instant) -> Repos
         last_run=now,
         rate_left=report.rate_left if report.rate_left >= 0 else row.rate_left,
         backoff=report.backoff,
+        is_unread=row.is_unread if report.is_unread is None else report.is_unread,
+        threads=report.threads if report.threads >= 0 else row.threads,
+        history=history,
     )
 
 

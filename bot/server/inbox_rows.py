@@ -9,6 +9,7 @@ from bot.domain.thread_json import clean
 from bot.github.events import Event
 from bot.server.database import Row, written
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result, RunReport, RunRow
+from bot.server.scope import EXCLUDED
 
 
 def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
@@ -161,6 +162,7 @@ REASONS = (
     "the App may not see this repository any more",
     "the repository was deleted",
     "the repository went to another account",
+    EXCLUDED,
     NEVER_ENDED,
 )
 """An answer's reason is counted under the one that it starts with, else under "other"."""

@@ -10,7 +10,8 @@ from bot.github.errors import NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, Result
+from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
+from bot.server.scope import EVERYTHING, RepositoryScope
 
 UNINSTALLED = "the App is not installed there any more"
 SUSPENDED = "the App is suspended there"
@@ -33,25 +34,30 @@ _AT_ONCE = 500
 
 
 def apply_installation_events(
-    work: PendingWork, inbox: Inbox, tokens: TokenCache, forget: Callable[[RepositoryKey], None]
+    work: PendingWork,
+    inbox: Inbox,
+    tokens: TokenCache,
+    forget: Callable[[RepositoryKey], None],
+    scope: RepositoryScope = EVERYTHING,
 ) -> list[Result]:
     """Apply the events of an installation; ``forget`` removes the files of a repository.
 
     Events may be repeated, and late ones take nothing away that GitHub has given back. Raises WorldError without the
     database, or if GitHub is needed and does not answer.
     """
-    events = InstallationEvents(inbox, tokens, forget, work.began_at)
+    events = InstallationEvents(inbox, tokens, forget, work.began_at, scope)
     return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationEvents:
-    """Applies events of an installation, as of ``now``."""
+    """Applies events of an installation, as of ``now``. No repository outside the ``scope`` is looked at."""
 
     inbox: Inbox
     tokens: TokenCache
     forget: Callable[[RepositoryKey], None]
     now: Instant
+    scope: RepositoryScope = EVERYTHING
 
     def apply(self, delivery: Delivery) -> str:
         """Apply an event and return the outcome in one line; unknown actions do nothing."""
@@ -151,18 +157,22 @@ class InstallationEvents:
     def looks(self, lanes: Iterable[RepositoryKey], cause: str) -> int:
         """Make these repositories catch up; returns how many were not scheduled already.
 
-        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing.
+        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing. To catch up in a repository that was never
+        read is to read its history, which is the least urgent of all.
         """
         app, _, name = cause.partition(":")
+        known = {row.lane: row for row in self.inbox.installations().lanes()}
+        rows = [known.get(lane, RepositoryRow(lane)) for lane in sorted(set(lanes))]
         arrivals = [
             Arrival(
-                f"{app}:catch-up-{lane.key}-{name}",
-                lane,
+                f"{app}:catch-up-{row.lane.key}-{name}",
+                row.lane,
                 Event("catch-up"),
                 received_at=self.now,
-                priority=Priority.CATCH_UP,
+                priority=Priority.HISTORY if row.is_unread else Priority.CATCH_UP,
             )
-            for lane in sorted(set(lanes))
+            for row in rows
+            if self.scope.includes(row.name)
         ]
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
         return sum(sum(self.inbox.put(group)) for group in groups)

@@ -100,6 +100,23 @@ class Installations:
             row = asking.row("select * from repositories where lane = :lane", lane=lane.key)
         return repository_row(row) if row else RepositoryRow(lane)
 
+    def unread(self, lanes: Sequence[str]) -> frozenset[str]:
+        """Return the keys of those repositories whose history was never read to its end, unknown ones too."""
+        with self._opened() as asking:
+            found = asking.rows("select lane from repositories where lane in :lanes and unread = 0", lanes=list(lanes))
+        return frozenset(lanes) - {row["lane"] for row in found} - {key for key in lanes if key.endswith("-0")}
+
+    def pauses(self, resources: Sequence[str]) -> dict[int, Instant]:
+        """Return the end of the last limit of any of these, for each installation that has one."""
+        sql = "select installation, max(until) as until from pauses where resource in :resources group by installation"
+        with self._opened() as asking:
+            return {row["installation"]: int(row["until"]) for row in asking.rows(sql, resources=list(resources))}
+
+    def states(self) -> dict[int, str]:
+        """Return the state of each installation."""
+        with self._opened() as asking:
+            return {row["id"]: row["state"] for row in asking.rows("select id, state from installations")}
+
     def lanes(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         """Return the repositories that are not gone and had a run since then; all for 0."""
         sql = "select * from repositories where state <> 'gone' and last_turn >= :since"
@@ -124,13 +141,17 @@ class Installations:
         with self._opened() as keeping:
             keeping.change(
                 "update repositories set cursor = :cursor, pushes = :pushes, last_turn = :last_turn,"
-                " rate_left = :rate_left, backoff = :backoff where lane = :lane",
+                " rate_left = :rate_left, backoff = :backoff, unread = :unread, threads = :threads, history = :history"
+                " where lane = :lane",
                 lane=row.lane.key,
                 cursor=row.cursor,
                 pushes=written(row.pushes),
                 last_turn=row.last_run,
                 rate_left=row.rate_left,
                 backoff=row.backoff,
+                unread=int(row.is_unread),
+                threads=row.threads,
+                history=row.history,
             )
 
     def purge(self, before: Instant) -> None:
@@ -160,6 +181,9 @@ def repository_row(row: Row) -> RepositoryRow:
         last_run=row["last_turn"],
         rate_left=row["rate_left"],
         backoff=row["backoff"],
+        is_unread=bool(row["unread"]),
+        threads=row["threads"],
+        history=row["history"],
     )
 
 

@@ -92,7 +92,7 @@ class Refused:
 class Dropped:
     """A delivery answered with 202 and not stored.
 
-    ``why`` is counted: "unknown event", "our own comment", "ping", "not the default branch".
+    ``why``: "unknown event", "our own comment", "ping", "not the default branch", "the repository is excluded".
     """
 
     why: str
@@ -134,13 +134,15 @@ class Delivery:
 class Lease:
     """The right to work on ``key``, until it is finished, or runs out because nobody renewed it.
 
-    ``id`` is new for each claim: whoever lost the key can finish nothing.
+    ``id`` is new for each claim: whoever lost the key can finish nothing. ``is_history``: it is one of those that read
+    a whole history, of which only some are leased at once.
     """
 
     key: str
     id: str
     priority: Priority
     since: Instant
+    is_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +179,27 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryPart:
+    """What a run read of a history that is not read to its end: ``read`` threads are by now, in this run or earlier.
+
+    ``before`` and after it so many were ``left``, -1 if GitHub did not say.
+    """
+
+    read: int
+    before: int = -1
+    left: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """What a run reports besides its results: stages in seconds, times of its pushes, counts of requests.
 
     ``notes`` are our own lines, without text of an issue. ``rate_left`` is -1 if GitHub did not say. ``cursor`` is how
-    far memory has read. ``requeue_after`` is when to look again, 0 for not before something happens, ``urgency`` how
-    urgent that is if it is not at once, which is to read history on; ``backoff`` is how far off it is in milliseconds,
-    for the run that comes then. ``rates``: what is left of GitHub's limits.
+    far memory has read, ``threads`` how many it holds, -1 if the run did not get to know. ``requeue_after`` is when to
+    look again, 0 for not before something happens, ``urgency`` how urgent that is if it is not at once, which is to
+    read history on; ``backoff`` is how far off it is in milliseconds, for the run that comes then. ``is_unread``: the
+    repository's history was never read to its end; None if the run did not get that far. ``history``: the part of a
+    history that it read, None if nothing of one is left. ``rates``: what is left of GitHub's limits.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -197,6 +213,9 @@ class RunReport:
     backoff: int = 0
     urgency: Priority = Priority.CATCH_UP
     rates: Rates = field(default_factory=dict)
+    threads: int = -1
+    is_unread: bool | None = False
+    history: HistoryPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +247,11 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRow:
-    """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report."""
+    """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report.
+
+    ``is_unread``: its history was never read to its end. ``threads`` are those in memory, -1 if not known. ``history``
+    is the `HistoryEstimate` as stored, "" while no history is read.
+    """
 
     lane: RepositoryKey
     name: str = ""
@@ -238,6 +261,9 @@ class RepositoryRow:
     last_run: Instant = 0
     rate_left: int = -1
     backoff: int = 0
+    is_unread: bool = True
+    threads: int = -1
+    history: str = ""
 
 
 Tallies = Mapping[tuple[str, tuple[str, ...]], float]

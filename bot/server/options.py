@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from bot.errors import UserError, WorldError
+from bot.server.scope import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, checked, rules, setting
 
 PREFIX = "PRECEDENT_"
@@ -35,6 +36,7 @@ LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, 
 MAX_SECRET = 16_384
 _PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----\s[A-Za-z0-9+/=\s]{200,}-----END (?:RSA )?PRIVATE KEY-----\s*")
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://[^\s/]*/[^\s/?]+(?:\?\S*)?")
+_PATTERNS = {"form": r"[A-Za-z0-9._*-]{1,100}/[A-Za-z0-9._*-]{1,100}", "wording": "patterns such as octo-org/docs-*"}
 _ADDRESS = {"form": r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", "wording": "an address such as https://github.example.com"}
 
 
@@ -60,6 +62,10 @@ class ServerOptions:
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
+    include: tuple[str, ...] = setting((), "Repositories to work on, as patterns; all if empty.", **_PATTERNS)
+    exclude: tuple[str, ...] = setting((), "Repositories to leave out, even if included.", **_PATTERNS)
+    observe: tuple[str, ...] = setting((), "Repositories to remember without writing there.", **_PATTERNS)
+    histories: int = setting(2, "Whole histories that all workers read at once.", low=1, high=64)
     status_user: str = setting("precedent", "The user of the status page.", form=r"[^\s:]{1,60}", wording="a name")
     status_password: str = setting(
         "", "The password of the status page; if empty, the server makes one at its first start.", secret=True
@@ -87,6 +93,11 @@ class ServerOptions:
     def secrets(self) -> tuple[bytes, ...]:
         """The secrets that may have signed a delivery, the current one first."""
         return tuple(each.encode() for each in (self.webhook_secret, self.webhook_secret_old) if each)
+
+    @property
+    def scope(self) -> RepositoryScope:
+        """Which repositories are worked on, and which only observed."""
+        return RepositoryScope(self.include, self.exclude, self.observe)
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -155,7 +166,8 @@ def read_secret(name: str, file: str) -> str:
 def packed(options: ServerOptions) -> dict[str, str]:
     """Return the variables from which `read_options` restores these options for a worker, without `RECEIVING`."""
     values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in RECEIVING}
-    return {variable(name): str(value) for name, value in values.items() if value != ""}
+    texts = {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
+    return {variable(name): text for name, text in texts.items() if text}
 
 
 def forget_secrets(environ: MutableMapping[str, str]) -> None:
@@ -200,6 +212,8 @@ def _content(where: str, file: str) -> str:
 def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> object:
     if isinstance(default, Path):
         return Path(str(checked(where, text, rule, str(default))))
+    if isinstance(default, tuple):
+        return checked(where, re.findall(r"[^\s,]+", text), rule, default)
     if rule.secret:
         return _secret(where, text)
     if isinstance(default, int):

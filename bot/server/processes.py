@@ -177,7 +177,7 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
         database.make_tables()
         clock = DatabaseClock(database)
         with clock.kept():
-            yield Inbox(database, name, clock)
+            yield Inbox(database, name, clock, options.histories)
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
@@ -214,7 +214,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
             return health.close_checks(inbox, options)
 
         writer = GroupCommitWriter(inbox, shut)
-        rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
+        rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox), options.scope)
         door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
 
         def use(new: ServerOptions) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.errors import WorldError
-from bot.server.database import Database, Transaction
+from bot.server.database import Database, Row, Transaction
 from bot.server.model import Instant, Lease, Priority
 
 LEASE = 30_000
@@ -26,39 +26,61 @@ OLDEST_EVERY = 8
 PROMOTED = 500
 """Keys that become ready in one transaction."""
 
+MANY_HISTORIES = 1_000
+"""Histories that are read at once if nobody says fewer: more than there are workers."""
+
 CHANNEL = "precedent_queue"
 
 _ADD = """
-insert into queue (key, priority, since, due, ready) values (:key, :priority, :due, :due, :ready)
+insert into queue (key, priority, since, due, ready, history) values (:key, :priority, :due, :due, :ready, :history)
  on conflict (key) do update set
   priority = case when excluded.priority < queue.priority then excluded.priority else queue.priority end,
   since = case when excluded.since < queue.since then excluded.since else queue.since end,
   due = case when queue.lease = '' and excluded.due < queue.due then excluded.due else queue.due end,
-  ready = case when queue.lease = '' and excluded.ready = 1 then 1 else queue.ready end
+  ready = case when queue.lease = '' and excluded.ready = 1 then 1 else queue.ready end,
+  history = case when queue.lease = '' and excluded.history < queue.history then excluded.history else queue.history end
 """
-_ANY = """
-select 1 as found from (select key from queue where ready = 1 limit 1) as now
- union all select 1 from (select key from queue where ready = 0 and due <= :now limit 1) as due
+_WAITING = """
+select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
+ (select 1 from queue where ready = 1 and history = 1 limit 1) as history,
+ (select 1 from queue where ready = 0 and due <= :now limit 1) as due,
+ (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) as leased
 """
 _PROMOTE = """
 update queue set ready = 1, owner = '', lease = '' where key {among}
  (select key from queue where ready = 0 and due <= :now order by due limit :many{skip}){end}
 """
 _CLAIM = """
-update queue set ready = 0, due = :until, owner = :owner, lease = :lease where key =
- (select key from queue where ready = 1 order by {order} limit 1{skip}) returning key, priority, since
+update queue set ready = 0, due = :until, owner = :owner, lease = :lease where key = ({first})
+ returning key, priority, since, history, lease
 """
+_SHORT = "select key from queue where ready = 1 and history = 0 order by {order} limit 1{skip}"
+_EITHER = """
+select key from
+ (select * from
+   (select key, priority, since from queue where ready = 1 and history = 0 order by {order} limit 1{skip}) as short
+  union all select * from
+   (select key, priority, since from queue where ready = 1 and history = 1
+     and (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) < :most
+     order by {order} limit 1{skip}) as history) as either order by {order} limit 1
+"""
+
+_COUNTING = 0x50726563_68697374
+"""The number of the lock in PostgreSQL under which leased histories are counted and one more is leased."""
 
 
 class WorkQueue:
     """The table ``queue``. Every method raises WorldError when the database is not available.
 
-    A key that nobody works on is ready, or will be when it is ``due``. A leased one is due when its lease runs out.
+    A key that nobody works on is ready, or will be when it is ``due``. A leased one is due when its lease runs out. At
+    most so many ``histories`` are leased at once, over all workers: such a run takes minutes, and many would leave no
+    worker for anything else.
     """
 
-    def __init__(self, database: Database, now: Callable[[], Instant]) -> None:
+    def __init__(self, database: Database, now: Callable[[], Instant], histories: int = MANY_HISTORIES) -> None:
         self.database = database
         self.now = now
+        self.histories = histories
         self._skip = " for update skip locked" if database.is_postgres else ""
         # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
         among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
@@ -66,18 +88,27 @@ class WorkQueue:
         self._claims = 0
         self._counting = threading.Lock()
 
-    def add(self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]]) -> None:
+    def add(
+        self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
+    ) -> None:
         """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
 
         A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its
-        worker looks, before it finishes, whether more has come.
+        worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
+        history, whatever its priority.
         """
         now = self.now()
         rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
         adding.change_each(
             _ADD,
             [
-                {"key": key, "priority": int(priority), "due": max(due, 0), "ready": int(due <= now)}
+                {
+                    "key": key,
+                    "priority": int(priority),
+                    "due": max(due, 0),
+                    "ready": int(due <= now),
+                    "history": int(priority == Priority.HISTORY or key in unread),
+                }
                 for key, priority, due in rows
             ],
         )
@@ -96,16 +127,37 @@ class WorkQueue:
                     )
 
     def claim(self, owner: str) -> Lease | None:
-        """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due."""
+        """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due.
+
+        While as many histories are leased as may be, the others wait, and everything else goes past them.
+        """
         now = self.now()
         with self.database.transaction() as claiming:
-            if not claiming.row(_ANY, now=now):
+            waiting = self._waiting(claiming, now)
+            if waiting["due"]:
+                claiming.change(self._promote, now=now, many=PROMOTED)
+                waiting = self._waiting(claiming, now)
+            may_read = waiting["history"] and waiting["leased"] < self.histories
+            if not (waiting["short"] or may_read):
                 return None
-            claiming.change(self._promote, now=now, many=PROMOTED)
-            name = uuid.uuid4().hex
-            order = "since" if self._is_turn_of_oldest() else "priority, since"
-            row = claiming.row(_CLAIM.format(order=order, skip=self._skip), until=now + LEASE, owner=owner, lease=name)
-        return Lease(row["key"], name, Priority(row["priority"]), row["since"]) if row else None
+            row = self._claimed(claiming, owner, now + LEASE, _EITHER if may_read else _SHORT)
+        if row is None:
+            return None
+        return Lease(row["key"], row["lease"], Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
+
+    def _waiting(self, claiming: Transaction, now: Instant) -> Row:
+        row = claiming.row(_WAITING, now=now, most=self.histories)
+        assert row is not None
+        return row
+
+    def _claimed(self, claiming: Transaction, owner: str, until: Instant, first: str) -> Row | None:
+        values: dict[str, str | int] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
+        if first is _EITHER:
+            values["most"] = self.histories
+            if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
+                claiming.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
+        order = "since" if self._is_turn_of_oldest() else "priority, since"
+        return claiming.row(_CLAIM.format(first=first.format(order=order, skip=self._skip)), **values)
 
     def _is_turn_of_oldest(self) -> bool:
         with self._counting:
@@ -126,16 +178,28 @@ class WorkQueue:
         sql = "update queue set lease = lease where key = :key and lease = :lease"
         return bool(holding.change(sql, key=lease.key, lease=lease.id))
 
-    def finish(self, ending: Transaction, lease: Lease, due: Instant = 0, priority: Priority = Priority.CHANGE) -> None:
-        """End a lease whose `lock` the transaction has: the key is due again then, or has no work with 0."""
+    def finish(
+        self,
+        ending: Transaction,
+        lease: Lease,
+        due: Instant = 0,
+        priority: Priority = Priority.CHANGE,
+        *,
+        is_unread: bool = False,
+    ) -> None:
+        """End a lease whose `lock` the transaction has: the key is due again then, or has no work with 0.
+
+        ``is_unread``: its next run reads a whole history, whatever its priority.
+        """
         if not due:
             ending.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
             return
         now = self.now()
         ending.change(
-            "update queue set priority = :priority, since = :since, due = :due, ready = :ready, owner = '', lease = ''"
-            " where key = :key and lease = :lease",
+            "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
+            " owner = '', lease = '' where key = :key and lease = :lease",
             priority=int(priority),
+            history=int(is_unread or priority == Priority.HISTORY),
             since=max(due, now),
             due=due,
             ready=int(due <= now),

@@ -30,6 +30,7 @@ from bot.github.errors import (
 from bot.github.events import CALM, Event
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
+from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.handle import handle_event
 from bot.pipeline.outbox import UNSEEN
 from bot.pipeline.plan import BUSY, FULL
@@ -53,6 +54,7 @@ from bot.server.log import Bug, caught, guarded, log_fields
 from bot.server.model import (
     Delivery,
     Grant,
+    HistoryPart,
     Instant,
     Lease,
     PendingWork,
@@ -65,8 +67,10 @@ from bot.server.model import (
 from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
+from bot.server.scope import EXCLUDED
 from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
+from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
 TROUBLE = 15.0
@@ -128,7 +132,8 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
     if work.lane.repository:
         return RepositoryRun(work, run).make()
     try:
-        return apply_installation_events(work, run.inbox, run.tokens, run.clones.forget), RunReport()
+        scope = run.options.scope
+        return apply_installation_events(work, run.inbox, run.tokens, run.clones.forget, scope), RunReport()
     except WorldError as error:
         now, most = run.now(), run.options.attempts
         chance = random.uniform(0.5, 1.5)
@@ -155,6 +160,16 @@ def _log(work: PendingWork, results: list[Result]) -> None:
             log.log(level, "%s", each.state, extra=told)
 
 
+def observing(settings: Settings) -> Settings:
+    """The settings of a repository where nothing may be written but the memory branch."""
+    return settings if settings.mode == "off" else replace(settings, mode="summary")
+
+
+def as_given(settings: Settings) -> Settings:
+    """The settings of any other repository."""
+    return settings
+
+
 @dataclass(slots=True)
 class RepositoryRun:
     """One run in a repository. ``results`` and the errors in ``failed`` are by delivery, ``spoken`` is by thread.
@@ -171,7 +186,10 @@ class RepositoryRun:
     name: str = ""
     store: PacedStore | None = None
     budget: RequestBudget = field(default_factory=RequestBudget)
-    report: RunReport = field(default_factory=RunReport)
+    report: RunReport = field(default_factory=lambda: RunReport(is_unread=None))
+    history: HistoryRead | None = None
+    """The last reading of history in this run."""
+
     known_limit: RateLimited | None = None
     """Why this run does not ask for history: a limit that another run met."""
 
@@ -207,18 +225,29 @@ class RepositoryRun:
         grant = run.tokens.grant(lane, run.now())
         self.name = grant.name
         run.inbox.installations().seen(lane, grant.name, private=grant.private)
+        scope = run.options.scope
+        if not scope.includes(grant.name):
+            self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
+            return
         site = self._site(grant)
         self.run_log.on_stage("settings")
-        chosen = read_settings(site, CONFIG_PATH, self.run_log)
+        chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrowed(lane) as keep:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as bot:
-                self._work_on(
-                    replace(self._resting(bot), on_stage=self.run_log.on_stage, reading_seconds=PART), site, chosen, row
+            with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as built:
+                bot = replace(
+                    self._resting(built),
+                    on_stage=self.run_log.on_stage,
+                    on_history=self._on_history,
+                    reading_seconds=PART,
                 )
+                self._work_on(bot, site, chosen, row)
+
+    def _on_history(self, read: HistoryRead) -> None:
+        self.history = read
 
     def _resting(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""
@@ -360,24 +389,38 @@ class RepositoryRun:
 
         ``reads_on``: an unfinished rebuild made progress in this run, so the next run follows at once.
         """
-        cursor = round(memory.state.manifest.cursor.timestamp() * 1000) if memory.state.manifest.cursor else 0
-        now = self.dependencies.now()
+        report, now = self._progress(memory), self.dependencies.now()
         if any(each.state == "waiting" for each in self.results.values()):
-            return RunReport(cursor=cursor)
+            return report
         limits = [each for each in self.run_log.met if _is_of_history(each)]
         over = max((limit_over(each, now) for each in limits), default=0)
         owed = self._owed(memory, bot)
         if over and not owed:
-            return RunReport(cursor=cursor, requeue_after=over, urgency=Priority.HISTORY)
+            return replace(report, requeue_after=over, urgency=Priority.HISTORY)
         is_reading = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
-        if is_reading and reads_on:
-            return RunReport(cursor=cursor, requeue_after=now)
+        goes_on = not limits and report.is_unread and report.cursor > row.cursor
+        if (is_reading and reads_on) or goes_on:
+            return replace(report, requeue_after=now)
         if not (is_reading or owed):
-            return RunReport(cursor=cursor)
+            return report
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
         soonest = min((free for free in (*owed, over) if free > now), default=now + backoff)
-        return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
+        return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
+
+    def _progress(self, memory: Memory) -> RunReport:
+        """How far memory has read; of a history that is not read to its end, how much is left."""
+        manifest, read = memory.state.manifest, self.history
+        cursor = round(manifest.cursor.timestamp() * 1000) if manifest.cursor else 0
+        report = RunReport(cursor=cursor, threads=manifest.threads, is_unread=None)
+        if read and (manifest.reading or not read.complete):
+            total = -1 if read.total is None else read.total
+            known = len(manifest.reading.seen) if manifest.reading else manifest.threads
+            part = HistoryPart(known, total, max(0, total - len(read.seen)) if total >= 0 else -1)
+            return replace(report, history=part, is_unread=None if manifest.reading else True)
+        if manifest.reading or not any(each.state == "done" for each in self.results.values()):
+            return report
+        return replace(report, is_unread=False)
 
     def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
         """For each promise that this run did not keep: from when on it may be checked."""

@@ -17,8 +17,9 @@ from bot.server.health import ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
 from bot.server.installations import TokenCache
-from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Priority, RepositoryKey, RepositoryRow
+from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Note, Priority, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
+from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
 LOST = "lost"
@@ -194,7 +195,15 @@ WITHIN = 4
 class DriftCheck:
     """Compares how far memory has read with the newest change on GitHub, which ``newest`` returns."""
 
-    def __init__(self, inbox: Inbox, tokens: TokenCache, newest: Callable[[Grant], Instant], app: int) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        tokens: TokenCache,
+        newest: Callable[[Grant], Instant],
+        app: int,
+        scope: RepositoryScope = EVERYTHING,
+    ) -> None:
+        self._scope = scope
         self._inbox = inbox
         self._tokens = tokens
         self._newest = newest
@@ -233,8 +242,9 @@ class DriftCheck:
         return sum(sum(self._inbox.put([each])) for each in due if each.id not in known)
 
     def _ours(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
-        """The rows whose installation is neither suspended nor gone."""
+        """The rows within the scope whose installation is neither suspended nor gone."""
         register = self._inbox.installations()
+        rows = [row for row in rows if self._scope.includes(row.name)]
         active = {number: register.state(number) == "active" for number in {row.lane.installation for row in rows}}
         return sorted((row for row in rows if active[row.lane.installation]), key=lambda row: row.lane)
 
@@ -314,7 +324,9 @@ class Resync:
         self._tokens = tokens
         self._forget = forget
         self._redelivery = Redelivery(api, inbox, options.app_id)
-        self._drift = DriftCheck(inbox, self._tokens, NewestChanges(options.api_url), options.app_id)
+        self._scope = options.scope
+        newest = NewestChanges(options.api_url)
+        self._drift = DriftCheck(inbox, self._tokens, newest, options.app_id, self._scope)
 
     def once(self, now: Instant) -> ResyncResult:
         """Does each part even if another one fails. Parts that do not need GitHub come first."""
@@ -350,10 +362,14 @@ class Resync:
         return found.asked
 
     def _list_repositories(self, now: Instant) -> int:
-        """List all installations, once a day or after a change. Returns how many repositories are new."""
+        """List all installations, once a day or after a change. Returns how many repositories are new.
+
+        An excluded one does not become known by that, so that it is new when it is included.
+        """
         today, register = now // DAY, self._inbox.installations()
         before = self._inbox.heartbeats().get(PLACES)
-        if before and before[1].get("day") == today:
+        listing: Note = {"day": today, "scope": self._scope.digest}
+        if before and before[1] == listing:
             return 0
         known = {row.lane for row in register.lanes()}
         listed: set[RepositoryKey] = set()
@@ -361,12 +377,14 @@ class Resync:
             register.installed(place.id, place.account, "suspended" if place.suspended else "active")
             listed |= {lane for lane in known if place.suspended and lane.installation == place.id}
             for number, name, private in () if place.suspended else self._seen(place.id):
-                listed.add(RepositoryKey(place.id, number))
-                register.seen(RepositoryKey(place.id, number), name, private=private)
+                lane = RepositoryKey(place.id, number)
+                if lane in known or self._scope.includes(name):
+                    listed.add(lane)
+                    register.seen(lane, name, private=private)
         self._leave(known - listed, now)
         found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
         if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
-            self._inbox.heartbeat(PLACES, {"day": today})
+            self._inbox.heartbeat(PLACES, listing)
         return found
 
     def _seen(self, installation: int) -> list[tuple[int, str, bool]]:
@@ -384,7 +402,7 @@ class Resync:
             raise WorldError(f"the check of where the App is installed failed: {error}") from error
 
     def _events(self, now: Instant) -> InstallationEvents:
-        return InstallationEvents(self._inbox, self._tokens, self._forget, now)
+        return InstallationEvents(self._inbox, self._tokens, self._forget, now, self._scope)
 
 
 ASKED_ABOUT = 1_000

@@ -29,6 +29,8 @@ from bot.server.model import (
     State,
     Tallies,
 )
+from bot.server.repository_list import RepositoryStatus, repository_list
+from bot.server.scope import EVERYTHING, RepositoryScope
 
 PAGE = 25
 """Deliveries per page."""
@@ -67,7 +69,13 @@ def policy(*, has_forms: bool = False) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action {target}"
 
 
-def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
+def status_page(
+    inbox: Inbox,
+    checks: Sequence[Check],
+    now: Instant,
+    wanted: DeliveryFilter | None = None,
+    scope: RepositoryScope = EVERYTHING,
+) -> str:
     """Return the status page. Raises WorldError without the database."""
     wanted = wanted or DeliveryFilter()
     rows = inbox.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
@@ -87,7 +95,9 @@ def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: Del
         "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
-        "repositories": [_repository(row, now) for row in lanes[:REPOSITORIES]],
+        "repositories": [
+            _repository(each, now) for each in repository_list(lanes[:REPOSITORIES], inbox.installations(), scope, now)
+        ],
         "more": max(0, len(lanes) - REPOSITORIES),
     }
     return render_page("status.html.j2", values | frame(now))
@@ -264,17 +274,29 @@ def repository_of(delivery: Delivery, name: str = "") -> str:
     return delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}")
 
 
-def _repository(row: RepositoryRow, now: Instant) -> Values:
+def _repository(each: RepositoryStatus, now: Instant) -> Values:
+    row = each.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
+    tags = ["private" if row.private else "", "observed" if each.is_observed else ""]
     return {
-        "name": row.name or row.lane.key,
-        "private": row.private,
+        "name": each.name,
+        "tags": [*filter(None, tags), *([each.state] if each.state in ("excluded", "suspended") else [])],
+        "history": _history(each, now),
         "link": _link(DeliveryFilter(lane=row.lane)),
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
         "left": f"{row.rate_left:,}" if row.rate_left >= 0 else "not known",
     }
+
+
+def _history(each: RepositoryStatus, now: Instant) -> str:
+    """How much of its history is read, and when all will be."""
+    if each.state == "reading" and each.estimate:
+        percent, done = each.estimate.percent, each.done_at
+        much = f"{percent} % read" if percent >= 0 else f"{counted(each.estimate.read, 'thread')} read"
+        return much + (f", all in about {lasted((done - now) / 1000)}" if done > now else "")
+    return "not read yet" if each.row.is_unread else "read"
 
 
 def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]:

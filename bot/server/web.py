@@ -36,6 +36,7 @@ from bot.server.log import log_fields
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
+from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
 from bot.server.status_page import DEAD, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, guid, receive
@@ -265,6 +266,7 @@ class Webhook:
         named = headers.get(b"x-github-event", b"").decode("latin-1")
         event = named if named in EVENTS else "other"
         result = said.partition(":")[0] if status == 202 else f"refused {status}"
+        result = "excluded" if said == f"dropped: {EXCLUDED}" else result
         self._door.writer.count(metrics.DELIVERIES, (event, result))
 
 
@@ -297,8 +299,8 @@ class StatusRoutes:
         """Return the status page."""
         if isinstance(role := self._role(request), Response):
             return role
-        page = status_page(self._door.inbox, self._checks.now(), self._door.clock(), _wanted(request.query_params))
-        return _page(page)
+        door, wanted = self._door, _wanted(request.query_params)
+        return _page(status_page(door.inbox, self._checks.now(), door.clock(), wanted, door.options.scope))
 
     def delivery(self, request: Request) -> Response:
         """Return the page of one delivery."""

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,7 @@ from bot.github.events import (
 )
 from bot.server.model import Arrival, Dropped, Instant, Priority, Refused, RepositoryKey
 from bot.server.rate_limiter import PeerShares
+from bot.server.scope import EVERYTHING, EXCLUDED, RepositoryScope
 
 SECONDS = 10.0
 """Seconds for a body; GitHub gives up a delivery after ten seconds."""
@@ -138,6 +139,7 @@ class WebhookRules:
     app: int
     secrets: tuple[bytes, ...] = field(repr=False)
     own_login: str
+    scope: RepositoryScope = EVERYTHING
 
 
 def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
@@ -178,7 +180,7 @@ def receive(
     payload = _parsed(body)
     if payload is None:
         return Refused(400, "the body is not a JSON object")
-    found = _read(headers[b"x-github-event"].decode(), payload, rules.own_login)
+    found = _read(headers[b"x-github-event"].decode(), payload, rules)
     if isinstance(found, Arrival):
         return replace(found, id=f"{rules.app}:{name}", received_at=now, request=request)
     return found
@@ -210,7 +212,7 @@ def _parsed(body: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dropped | Refused:
+def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival | Dropped | Refused:
     """An arrival without its id and time."""
     if name == "ping":
         return Dropped("ping")
@@ -220,10 +222,12 @@ def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dr
     if not installation:
         return Refused(400, "no installation is named: is this the webhook of the App?")
     if name in OF_INSTALLATION:
-        return _of_installation(name, payload, RepositoryKey(installation, 0), place)
+        return _of_installation(name, payload, RepositoryKey(installation, 0), place, rules.scope)
     if not place.id:
         return Refused(400, "no repository is named")
-    if why := _why_not(name, payload, place, own_login):
+    if not rules.scope.includes(place.name):
+        return Dropped(EXCLUDED)
+    if why := _why_not(name, payload, place, rules.own_login):
         return Dropped(why)
     event = replace(event_of(name, payload), comment_author="", inputs=())
     key, priority = RepositoryKey(installation, place.id), _priority(event, payload)
@@ -244,20 +248,25 @@ def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, ow
     return ""
 
 
-def _of_installation(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository) -> Arrival:
-    """``extra`` has the account, the ids of added and removed repositories, and the repository concerned."""
+def _of_installation(
+    name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository, scope: RepositoryScope
+) -> Arrival:
+    """``extra`` has the account, the ids of added and removed repositories, and the repository concerned.
+
+    It comes for excluded repositories too, which may be renamed, but does not list them as added.
+    """
     event = replace(event_of(name, payload), number=None, is_pull=False, comment_id=None, comment_author="", inputs=())
-    added = (*repositories_of(payload, "repositories"), *repositories_of(payload, "repositories_added"))
+    listed = {**repositories_of(payload, "repositories"), **repositories_of(payload, "repositories_added")}
     said = {
         "account": account_of(payload),
-        "added": _numbers(added),
-        "removed": _numbers(repositories_of(payload, "repositories_removed")),
+        "added": _numbers([number for number, name in listed.items() if scope.includes(name)]),
+        "removed": _numbers([*repositories_of(payload, "repositories_removed")]),
         "repository": str(place.id or ""),
     }
     extra = tuple((key, value) for key, value in said.items() if value)
     return Arrival("", lane, event, place.name, place.private, extra=extra)
 
 
-def _numbers(found: tuple[int, ...]) -> str:
+def _numbers(found: Sequence[int]) -> str:
     """At most a thousand ids; the resync reads all of them anyway."""
     return ",".join(map(str, found[:_MOST_LISTED]))

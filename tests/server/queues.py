@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,11 +50,13 @@ class Losing(WorkQueue):
 
     left = 0
 
-    def add(self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]]) -> None:
+    def add(
+        self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
+    ) -> None:
         self.left -= 1
         if self.left < 0:
             raise ConnectionError("lost")
-        super().add(adding, works)
+        super().add(adding, works, unread)
 
 
 class FileInbox(Inbox):

@@ -124,11 +124,21 @@ def test_a_flag_goes_before_its_variable() -> None:
         ("PUSHES_PER_MINUTE", "7", "must be from 1 to 6, not 7"),
         ("KEEP_DAYS", "3", "must be from 4 to 3,650, not 3"),
         ("INSTANCE", "a--b", "must be small letters, digits and single hyphens, not 'a--b'"),
+        ("INCLUDE", "octo-org", "[0] must be patterns such as octo-org/docs-*, not 'octo-org'"),
+        ("EXCLUDE", "octo-org/*, a/b/c", "[1] must be patterns such as octo-org/docs-*, not 'a/b/c'"),
+        ("HISTORIES", "0", "must be from 1 to 64, not 0"),
         ("LOG", "xml", "must be one of json, text, not 'xml'"),
     ],
 )
 def test_what_cannot_be_used_is_said_with_what_would_be_right(name: str, value: str, said: str) -> None:
-    assert faults(NEEDED | {f"PRECEDENT_{name}": value}) == [f"PRECEDENT_{name} {said}"]
+    said = said if said.startswith("[") else f" {said}"
+    assert faults(NEEDED | {f"PRECEDENT_{name}": value}) == [f"PRECEDENT_{name}{said}"]
+
+
+def test_patterns_are_separated_by_commas_spaces_and_lines() -> None:
+    options = read_options(NEEDED | {"PRECEDENT_INCLUDE": "octo-org/*,a/b\n c/d-* , "})
+    assert options.include == ("octo-org/*", "a/b", "c/d-*")
+    assert (options.scope.includes("A/B"), options.scope.includes("a/c")) == (True, False)
 
 
 @pytest.mark.parametrize("address", ["http://git.example.com", "https://", "https://a:b@git.example.com", "ftp://x"])
@@ -177,6 +187,7 @@ def test_secrets_are_taken_out_of_the_environment() -> None:
         {"PRECEDENT_SERVER_URL": "https://git.example.com", "PRECEDENT_API_URL": "https://git.example.com/api/v3"},
         {"PRECEDENT_SERVER_URL": "https://github.com", "PRECEDENT_API_URL": "http://127.0.0.1:9"},
         {"PRECEDENT_SERVER_URL": "http://127.0.0.1:9", "PRECEDENT_API_URL": "https://api.github.com"},
+        {"PRECEDENT_INCLUDE": "a/b c/*", "PRECEDENT_OBSERVE": "a/*,c/d", "PRECEDENT_HISTORIES": "5"},
     ],
 )
 def test_what_is_packed_for_a_worker_is_the_same_again(more: dict[str, str]) -> None:
@@ -208,7 +219,7 @@ def test_every_option_is_in_the_documentation_as_it_is() -> None:
     for name, (rule, default) in rules(ServerOptions).items():
         files = ", or a file" if is_secret(name) else ""
         flags = f", `--{name.replace('_', '-')}`" if name in FLAGS else ""
-        given = "required" if name in REQUIRED else "none" if default == "" else f"`{default}`"
+        given = "required" if name in REQUIRED else "none" if default in ("", ()) else f"`{default}`"
         expected.append((variable(name), given + files + flags, rule.explanation))
     assert shown == expected
 

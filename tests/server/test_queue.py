@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +43,9 @@ class Bench:
     work: WorkQueue
     clock: Now
 
-    def add(self, *works: tuple[str, Priority, Instant]) -> None:
+    def add(self, *works: tuple[str, Priority, Instant], unread: Collection[str] = ()) -> None:
         with self.work.database.transaction() as adding:
-            self.work.add(adding, works)
+            self.work.add(adding, works, unread)
 
     def claim(self, owner: str = "a") -> str:
         lease = self.work.claim(owner)
@@ -56,10 +56,10 @@ class Bench:
         assert lease
         return lease
 
-    def finish(self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE) -> bool:
+    def finish(self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE, *, is_unread: bool = False) -> bool:
         with self.work.database.transaction() as ending:
             holds = self.work.lock(ending, lease)
-            self.work.finish(ending, lease, due, priority)
+            self.work.finish(ending, lease, due, priority, is_unread=is_unread)
             return holds
 
 
@@ -81,6 +81,76 @@ def test_every_eighth_claim_takes_what_has_waited_longest(bench: Bench) -> None:
     claimed = [bench.claim() for _ in range(OLDEST_EVERY)]
     assert claimed[-1] == "old"
     assert "old" not in claimed[:-1]
+
+
+def test_so_many_histories_are_leased_at_once_and_all_else_goes_past_them(bench: Bench) -> None:
+    now, bench.work.histories = bench.clock.now, 2
+    bench.add(*((f"history-{n}", HISTORY, now - 9_000 + n) for n in range(3)), ("missed", CATCH_UP, now))
+    bench.add(("asked", URGENT, now - 8_000), unread={"asked"})
+    leases = [bench.taken() for _ in range(3)]
+    assert [(lease.key, lease.is_history) for lease in leases] == [
+        ("asked", True), ("missed", False), ("history-0", True)]  # fmt: skip
+    assert bench.claim() == "", "two histories are read, though one of them was urgent"
+    bench.add(("new", URGENT, now), ("asked", URGENT, now))
+    assert bench.claim() == "new"
+    assert bench.finish(leases[0], now, URGENT)
+    assert [bench.claim(), bench.claim()] == ["asked", "history-1"], "it has been read by now"
+
+
+def test_the_place_of_a_history_is_free_when_its_lease_has_run_out_or_is_released(bench: Bench) -> None:
+    now, bench.work.histories = bench.clock.now, 1
+    bench.add(("one", HISTORY, now - 3), ("two", HISTORY, now - 2), ("three", HISTORY, now - 1))
+    assert (bench.claim("a"), bench.claim("b")) == ("one", "")
+    bench.clock.now += LEASE
+    assert (bench.claim("b"), bench.claim("a")) == ("one", "")
+    assert bench.work.release("b") == 1
+    assert (bench.claim("a"), bench.claim("b")) == ("one", "")
+
+
+def test_what_waits_behind_more_urgent_work_does_not_starve_while_histories_are_full(bench: Bench) -> None:
+    now, bench.work.histories = bench.clock.now, 1
+    bench.add(("history-0", HISTORY, now - 99_000), ("history-1", HISTORY, now - 98_000))
+    assert bench.claim() == "history-0"
+    bench.add(("old", CATCH_UP, now - 9_000), *((f"new-{n}", URGENT, now) for n in range(20)))
+    assert [bench.claim() for _ in range(OLDEST_EVERY - 1)][-1] == "old"
+
+
+def test_a_key_that_waits_counts_as_a_history_only_if_all_its_work_does(bench: Bench) -> None:
+    now = bench.clock.now
+    bench.add(("a", HISTORY, now), ("b", CHANGE, now), ("c", HISTORY, now))
+    bench.add(("a", CHANGE, now), ("b", HISTORY, now), ("c", HISTORY, now))
+    assert {(lease.key, lease.is_history) for lease in (bench.taken(), bench.taken(), bench.taken())} == {
+        ("a", False), ("b", False), ("c", True)}  # fmt: skip
+
+
+def test_many_claims_at_once_never_lease_more_histories_than_may_be(queue: Queue) -> None:
+    clock = Now()
+    work = WorkQueue(queue.inbox.database, clock, histories=2)
+    with queue.inbox.database.transaction() as adding:
+        work.add(adding, [(f"{n:03}", HISTORY, clock.now) for n in range(40)])
+    held, most, guard = set[str](), list[int](), threading.Lock()
+    end = time.monotonic() + 60
+
+    def drain(owner: int) -> None:
+        while len(most) < 40 and time.monotonic() < end:
+            lease = work.claim(f"w{owner}")
+            if lease is None:
+                time.sleep(0.001)
+                continue
+            with guard:
+                held.add(lease.key)
+                most.append(len(held))
+            time.sleep(0.005)
+            with guard:
+                held.remove(lease.key)
+            with work.database.transaction() as ending:
+                assert work.lock(ending, lease)
+                work.finish(ending, lease)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(drain, range(4)))
+    assert len(most) == 40
+    assert max(most) <= 2
 
 
 def test_a_key_is_leased_once_and_gone_when_it_is_finished_with_nothing_due(bench: Bench) -> None:
@@ -240,12 +310,14 @@ class Row:
     priority: Priority
     since: Instant
     due: Instant
+    is_history: bool
     lease: str = ""
     owner: str = ""
 
 
 KEYS = st.sampled_from(["1-1", "1-2", "2-1", "2-2", "3-1"])
 OWNERS = st.sampled_from(["a", "b"])
+HISTORIES = 2
 
 
 class Model(RuleBasedStateMachine):
@@ -257,7 +329,7 @@ class Model(RuleBasedStateMachine):
     def open(self) -> None:
         self.database, self.end = type(self).made()
         self.clock = Now()
-        self.work = WorkQueue(self.database, self.clock)
+        self.work = WorkQueue(self.database, self.clock, HISTORIES)
         self.rows: dict[str, Row] = {}
         self.leases: list[tuple[str, Lease]] = []
         self.claims = 0
@@ -268,26 +340,30 @@ class Model(RuleBasedStateMachine):
     def _ready(self) -> dict[str, Row]:
         return {key: row for key, row in self.rows.items() if row.due <= self.clock.now}
 
-    @rule(key=KEYS, priority=st.sampled_from(Priority), wait=st.sampled_from([0, 0, 10, 40_000]))
-    def add(self, key: str, priority: Priority, wait: int) -> None:
-        due = self.clock.now + wait
+    @rule(
+        key=KEYS, priority=st.sampled_from(Priority), wait=st.sampled_from([0, 0, 10, 40_000]), is_unread=st.booleans()
+    )
+    def add(self, key: str, priority: Priority, wait: int, is_unread: bool) -> None:
+        due, is_history = self.clock.now + wait, is_unread or priority == HISTORY
         with self.database.transaction() as adding:
-            self.work.add(adding, [(key, priority, due)])
-        row = self.rows.setdefault(key, Row(priority, due, due))
+            self.work.add(adding, [(key, priority, due)], {key} if is_unread else set())
+        row = self.rows.setdefault(key, Row(priority, due, due, is_history))
         row.priority, row.since = min(row.priority, priority), min(row.since, due)
         if not row.lease:
-            row.due = min(row.due, due)
+            row.due, row.is_history = min(row.due, due), row.is_history and is_history
 
     @rule(owner=OWNERS)
     def claim(self, owner: str) -> None:
         lease = self.work.claim(owner)
         ready = self._ready()
+        for row in ready.values():
+            row.lease = row.owner = ""
+        if sum(row.is_history for row in self.rows.values() if row.lease) >= HISTORIES:
+            ready = {key: row for key, row in ready.items() if not row.is_history}
         assert (lease is not None) == bool(ready)
         if lease is None:
             return
         self.claims += 1
-        for row in ready.values():
-            row.lease = row.owner = ""
         by_age = {key: row.since for key, row in ready.items()}
         by_rank = {key: (row.priority, row.since) for key, row in ready.items()}
         if self.claims % OLDEST_EVERY == 0:
@@ -295,11 +371,17 @@ class Model(RuleBasedStateMachine):
         else:
             assert by_rank[lease.key] == min(by_rank.values())
         row = self.rows[lease.key]
+        assert lease.is_history == row.is_history
         row.lease, row.owner, row.due = lease.id, owner, self.clock.now + LEASE
         self.leases.append((owner, lease))
 
-    @rule(at=st.integers(0, 20), wait=st.sampled_from([None, 0, 10, 40_000]), priority=st.sampled_from(Priority))
-    def finish(self, at: int, wait: int | None, priority: Priority) -> None:
+    @rule(
+        at=st.integers(0, 20),
+        wait=st.sampled_from([None, 0, 10, 40_000]),
+        priority=st.sampled_from(Priority),
+        is_unread=st.booleans(),
+    )
+    def finish(self, at: int, wait: int | None, priority: Priority, is_unread: bool) -> None:
         if not self.leases:
             return
         _, lease = self.leases.pop(at % len(self.leases))
@@ -307,13 +389,14 @@ class Model(RuleBasedStateMachine):
         with self.database.transaction() as ending:
             holds = self.work.lock(ending, lease)
             if holds:
-                self.work.finish(ending, lease, due, priority)
+                self.work.finish(ending, lease, due, priority, is_unread=is_unread)
         row = self.rows.get(lease.key)
         assert holds == (row is not None and row.lease == lease.id)
         if not holds:
             return
         if due:
-            self.rows[lease.key] = Row(priority, max(due, self.clock.now), due)
+            since, is_history = max(due, self.clock.now), is_unread or priority == HISTORY
+            self.rows[lease.key] = Row(priority, since, due, is_history)
         else:
             del self.rows[lease.key]
 
@@ -347,6 +430,9 @@ class Model(RuleBasedStateMachine):
         assert {row["key"] for row in found} == self.rows.keys()
         working = [row["lease"] for row in found if row["lease"]]
         assert len(working) == len(set(working))
+        with self.database.transaction() as asking:
+            reading = asking.rows("select key from queue where history = 1 and lease <> ''")
+        assert len(reading) <= HISTORIES
 
 
 def on_sqlite() -> tuple[Database, Callable[[], None]]:

@@ -6,11 +6,14 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bot.cli.output import CommandResult
 from bot.errors import UserError
-from bot.server.options import FLAGS, forget_secrets, read_options
+from bot.server.options import FLAGS, ServerOptions, forget_secrets, read_options
+
+if TYPE_CHECKING:
+    from bot.server.inbox import Inbox
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
 LIBRARIES = frozenset({"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
@@ -40,6 +43,17 @@ def server_libraries() -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
         raise UserError(f"{error.name} is missing: install what requirements-server.lock names") from error
+
+
+@contextmanager
+def server_inbox(options: ServerOptions, name: str) -> Iterator[Inbox]:
+    """Open the inbox of a server, which may be running meanwhile; ``name`` is that of the command."""
+    if not options.database_url and not (options.data / "queue.sqlite").exists():
+        raise UserError(f"there is no queue in {options.data}: give the server's --data or --database-url")
+    with server_libraries():
+        from bot.server import processes
+    with processes.opened(options, name) as inbox:
+        yield inbox
 
 
 def _checked(findings: Sequence[Any]) -> CommandResult:
