@@ -15,7 +15,16 @@ pytestmark = pytest.mark.container
 LIMIT, WITH_MODEL = 200_000_000, 310_000_000
 """Bytes of the unpacked image, and of the one that has a text model."""
 
-NOT_IN_THIS_IMAGE = {"dbos", "mcp", "mcp_types", "opentelemetry", "prometheus_client", "sqlalchemy", "starlette", "uvicorn"}
+NOT_IN_THIS_IMAGE = {
+    "dbos",
+    "mcp",
+    "mcp_types",
+    "opentelemetry",
+    "prometheus_client",
+    "sqlalchemy",
+    "starlette",
+    "uvicorn",
+}
 """What the webhook server and the tools for agents need: extras of their own."""
 
 
