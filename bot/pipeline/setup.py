@@ -32,7 +32,7 @@ from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import TEMPLATES, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
-MUTED = "the settings cannot be used: what is to be said waits until they are corrected"
+MUTED = "the settings cannot be used: what is to be said waits until they are mended"
 
 
 @dataclass(frozen=True, slots=True)
