@@ -23,7 +23,6 @@ from tests.fuzz.watch import wrong_with
 
 OUT = Path("build/fuzz")
 
-
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz what reads strangers' input.")
     parser.add_argument("--minutes", type=float, default=30.0)
