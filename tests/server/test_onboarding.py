@@ -208,6 +208,13 @@ def test_a_history_that_is_not_read_completely_keeps_to_the_places_of_histories(
     assert inbox.queue.claim("one") is None
 
 
+def test_a_history_that_has_to_wait_is_no_reason_for_an_alarm(queue: Queue) -> None:
+    queue.inbox.put([replace(arrival("a"), priority=Priority.HISTORY, received_at=5)])
+    assert queue.inbox.oldest_waiting() == 0
+    queue.inbox.put([replace(arrival("b"), received_at=7)])
+    assert queue.inbox.oldest_waiting() == 7
+
+
 def test_a_run_that_did_not_get_to_read_leaves_the_repository_as_it_was(queue: Queue) -> None:
     inbox = limited(queue)
     inbox.put([arrival("a")])
