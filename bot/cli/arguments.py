@@ -76,6 +76,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def name_pattern(text: str) -> str:
+    """A pattern of "owner/name", as `bot.server.scope` reads it."""
+    if not re.fullmatch(r"[^/\s]{1,100}/[^/\s]{1,100}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not like octo-org/docs-*")
+    return text
+
+
 def share(text: str) -> float:
     """A number above 0, at most 1."""
     if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:

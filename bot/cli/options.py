@@ -25,6 +25,7 @@ from bot.cli.arguments import (
     issue,
     login,
     moment,
+    name_pattern,
     named_repository,
     number,
     positive,
@@ -501,13 +502,7 @@ def deliveries(command: argparse.ArgumentParser) -> None:
 def repos(command: argparse.ArgumentParser) -> None:
     """List a server's repositories, and how far their histories are read."""
     told = "only these, such as 'octo-org/docs-*'"
-    command.add_argument("patterns", nargs="*", type=_pattern, metavar="PATTERN", help=told)
+    command.add_argument("patterns", nargs="*", type=name_pattern, metavar="PATTERN", help=told)
     add_server(command, "data", "database_url")
     add_json(command, "the answer")
     add_header(command)
-
-
-def _pattern(text: str) -> str:
-    if not re.fullmatch(r"[^/\s]{1,100}/[^/\s]{1,100}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not like octo-org/docs-*")
-    return text

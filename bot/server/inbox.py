@@ -251,13 +251,16 @@ class Inbox:
         return {row["state"]: int(row["many"]) for row in found}
 
     def oldest_waiting(self) -> Instant:
-        """Since when the first due delivery could have been begun; 0 if none is due."""
+        """Since when the first due delivery could have been begun; 0 if none is due.
+
+        Histories do not count: those of an organisation may have to wait for days, and nothing is wrong then.
+        """
         sql = (
             "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
-            " order by seq limit 1"
+            " and priority < :history order by seq limit 1"
         )
         with self.database.transaction() as asking:
-            row = asking.row(sql, now=self.now())
+            row = asking.row(sql, now=self.now(), history=int(Priority.HISTORY))
             return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
     def purge(self, before: Instant) -> int:

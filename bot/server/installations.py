@@ -101,7 +101,7 @@ class Installations:
         return repository_row(row) if row else RepositoryRow(lane)
 
     def unread(self, lanes: Sequence[str]) -> frozenset[str]:
-        """Return the keys of those repositories whose history was never read to its end, unknown ones too."""
+        """Return the keys of those repositories whose history was never read completely, unknown ones too."""
         with self._opened() as asking:
             found = asking.rows("select lane from repositories where lane in :lanes and unread = 0", lanes=list(lanes))
         return frozenset(lanes) - {row["lane"] for row in found} - {key for key in lanes if key.endswith("-0")}

@@ -180,7 +180,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """What a run read of a history that is not read to its end: ``read`` threads are by now, in this run or earlier.
+    """What a run read of a history that is not read completely: ``read`` threads are by now, in this run or earlier.
 
     ``before`` and after it so many were ``left``, -1 if GitHub did not say.
     """
@@ -198,7 +198,7 @@ class RunReport:
     far memory has read, ``threads`` how many it holds, -1 if the run did not get to know. ``requeue_after`` is when to
     look again, 0 for not before something happens, ``urgency`` how urgent that is if it is not at once, which is to
     read history on; ``backoff`` is how far off it is in milliseconds, for the run that comes then. ``is_unread``: the
-    repository's history was never read to its end; None if the run did not get that far. ``history``: the part of a
+    repository's history was never read completely; None if the run did not get that far. ``history``: the part of a
     history that it read, None if nothing of one is left. ``rates``: what is left of GitHub's limits.
     """
 
@@ -249,7 +249,7 @@ class RunRow:
 class RepositoryRow:
     """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report.
 
-    ``is_unread``: its history was never read to its end. ``threads`` are those in memory, -1 if not known. ``history``
+    ``is_unread``: its history was never read completely. ``threads`` are those in memory, -1 if not known. ``history``
     is the `HistoryEstimate` as stored, "" while no history is read.
     """
 

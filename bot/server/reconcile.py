@@ -409,7 +409,7 @@ class RepositoryRun:
         return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
     def _progress(self, memory: Memory) -> RunReport:
-        """How far memory has read; of a history that is not read to its end, how much is left."""
+        """How far memory has read; of a history that is not read completely, how much is left."""
         manifest, read = memory.state.manifest, self.history
         cursor = round(manifest.cursor.timestamp() * 1000) if manifest.cursor else 0
         report = RunReport(cursor=cursor, threads=manifest.threads, is_unread=None)

@@ -153,8 +153,8 @@ def claiming(database: Database, many: int) -> tuple[list[float], list[float]]:
     with database.transaction() as filling:
         filling.change("delete from queue")
         now = clock()
-        rows = [{"key": f"8-{n}", "p": n % 4, "at": now - n % 977} for n in range(many)]
-        sql = "insert into queue (key, priority, since, due, ready) values (:key, :p, :at, :at, 1)"
+        rows = [{"key": f"8-{n}", "p": n % 4, "at": now - n % 977, "h": int(n % 4 == 3)} for n in range(many)]
+        sql = "insert into queue (key, priority, since, due, ready, history) values (:key, :p, :at, :at, 1, :h)"
         filling.change_each(sql, rows)
     if database.is_postgres:
         with database.transaction() as looking:

@@ -193,16 +193,26 @@ def test_a_repository_that_was_never_read_takes_the_place_of_a_history_whatever_
     assert (again.key, again.is_history) == (LANE.key, False), "it has been read by now"
 
 
-def test_a_history_that_is_not_read_to_its_end_keeps_to_the_places_of_histories(queue: Queue) -> None:
+def test_a_history_that_is_not_read_completely_keeps_to_the_places_of_histories(queue: Queue) -> None:
     inbox = limited(queue)
     inbox.put([arrival("a")])
-    end(inbox, claimed(inbox), replace(UNREAD, requeue_after=1))
+    inbox.give_back(claimed(inbox), 0)
+    first = claimed(inbox)
+    assert (first.is_history, first.priority) == (True, Priority.CHANGE)
+    end(inbox, first, replace(UNREAD, requeue_after=1))
     following = claimed(inbox)
     assert (following.is_history, following.priority) == (True, Priority.HISTORY)
     inbox.give_back(following, 0)
     assert claimed(inbox).is_history
     inbox.put([arrival("b", RepositoryKey(7, 71))])
     assert inbox.queue.claim("one") is None
+
+
+def test_a_history_that_has_to_wait_is_no_reason_for_an_alarm(queue: Queue) -> None:
+    queue.inbox.put([replace(arrival("a"), priority=Priority.HISTORY, received_at=5)])
+    assert queue.inbox.oldest_waiting() == 0
+    queue.inbox.put([replace(arrival("b"), received_at=7)])
+    assert queue.inbox.oldest_waiting() == 7
 
 
 def test_a_run_that_did_not_get_to_read_leaves_the_repository_as_it_was(queue: Queue) -> None:
