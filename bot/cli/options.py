@@ -402,13 +402,7 @@ def evaluate(command: argparse.ArgumentParser) -> None:
     """Measure how well an archive's known duplicates are found."""
     add = command.add_argument
     add("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
-    add(
-        "--queries",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="one JSON object per line: id, and relevant, a list of ids",
-    )
+    add("--queries", required=True, type=Path, metavar="FILE", help="a JSON object a line: id, and relevant, ids")
     add("--window-days", type=number(1, 100_000), metavar="N", help="candidates no older than N days")
     add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
     add(
@@ -464,7 +458,6 @@ def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "jobs")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
-    command.add_argument("--name", default="", help=argparse.SUPPRESS)
 
 
 @command(SERVER, "deliveries list --state dead")
@@ -481,12 +474,7 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
     add("--state", choices=STATES, help="filter: only deliveries in this state")
     add("--reason", type=filled, metavar="TEXT", help="filter: only those whose reason contains this")
-    add(
-        "--repo",
-        type=filled,
-        metavar="REPOSITORY",
-        help="filter: only those of this one, OWNER/NAME or its key as listed",
-    )
+    add("--repo", type=filled, metavar="REPOSITORY", help="filter: only those of this OWNER/NAME, or key as listed")
     when = "2026-05-03, or 7d, 4w, 6m, 1y ago"
     add("--since", type=since, metavar="WHEN", help=f"filter: only those received since {when}; audit: done since")
     add("--until", type=since, metavar="WHEN", help="filter: only those received before then; audit: done before")

@@ -305,7 +305,7 @@ def _sqlite(url: str, hurry: bool) -> sa.Engine:
 
 
 def _write_ahead(connection: Any, until: float) -> None:
-    """Keep a journal that readers can read beside. The change to it does not wait for others by itself."""
+    """Log writes ahead, so that readers need not wait. SQLite does not wait for others before this change."""
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -48,6 +48,9 @@ LOOK = 0.1
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
 """Seconds before a restart. Interrupted work has to continue within a minute, whatever the cause."""
 
+NAME = "name"
+"""What a worker's own name is called among its options."""
+
 HEALTHY = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
@@ -61,11 +64,11 @@ log = logging.getLogger(__name__)
 def spawn(options: ServerOptions, name: str, module: str = "bot") -> Child:
     """Start a worker with the same options, sent through its stdin: process lists show arguments to everybody."""
     isolated = ["-I"] if sys.flags.isolated else []
-    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid()), "--name", name]
+    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid())]
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
-        child.stdin.write(json.dumps(packed(options)).encode())
+        child.stdin.write(json.dumps({NAME: name, **packed(options)}).encode())
     return child
 
 

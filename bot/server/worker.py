@@ -81,7 +81,7 @@ Run = Callable[[Lease, RunDependencies], None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that one worker does about every ``minutes``, beside the runs."""
+    """Something that one worker does about every ``minutes``, while runs go on."""
 
     call: Callable[[], object]
     minutes: float

@@ -56,10 +56,10 @@ def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
         words = argparse.ArgumentParser()
         words.add_argument("--parent", type=int, default=0)
-        words.add_argument("--name", default="")
         given = words.parse_args(sys.argv[2:])
-        environ = json.load(sys.stdin) if given.parent else os.environ
-        processes.work(read_options(environ, None, WORKING), run, given.parent, given.name)
+        environ = json.load(sys.stdin) if given.parent else dict(os.environ)
+        name = environ.pop("name", "")
+        processes.work(read_options(environ, None, WORKING), run, given.parent, name)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:

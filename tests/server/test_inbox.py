@@ -551,7 +551,8 @@ def test_the_first_that_is_due_is_found_behind_those_that_are_not(queue: Queue) 
     ("table", "first_ones"),
     [
         ("deliveries", {"SCAN deliveries"}),  # the latest of all, by the key
-        ("queue", {"SCAN queue USING INDEX queue_oldest", "SCAN queue USING INDEX queue_urgent"}),
+        # Leased histories are counted up to a limit, and the first of two rows is taken.
+        ("queue", {"SCAN queue USING INDEX queue_histories", "USE TEMP B-TREE FOR ORDER BY"}),
     ],
 )
 def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(

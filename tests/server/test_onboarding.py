@@ -288,7 +288,7 @@ def end(inbox: Inbox, lease: Lease, report: RunReport) -> None:
 def test_a_long_history_is_read_run_after_run_and_its_progress_is_known(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.pipeline.fetch.FIRST_SECONDS", -1.0)  # each run reads one batch
+    monkeypatch.setattr("bot.server.reconcile.PART", -1.0)  # each run reads one batch
     monkeypatch.setattr("bot.pipeline.fetch.PAGES", 0)
     project = town.project("octo-org/app", "PostgreSQL")
     for number in range(180):

@@ -101,7 +101,7 @@ def test_what_a_sweep_finds_has_work_that_comes_after_what_people_wait_for(here:
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert [(lease.key, lease.priority) for lease in found if lease] == [
         ("5-50", Priority.CHANGE),
-        (lane.key, Priority.CATCH_UP),
+        (lane.key, Priority.HISTORY),
     ]
 
 

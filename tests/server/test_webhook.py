@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.events import Event
-from bot.server.model import Arrival, Dropped, Refused, RepositoryKey
+from bot.server.model import Arrival, Dropped, Priority, Refused, RepositoryKey
 from bot.server.webhook import WebhookRules, before_body, is_signed, receive
 from tests.fakes.github import FakeGitHub
 from tests.server.client import SECRET, delivered, issue_event, signature
@@ -55,6 +55,7 @@ def test_an_opened_issue_becomes_an_arrival_without_a_word_of_anybody(github: Fa
         private=place["private"],
         received_at=NOW,
         request="request-1",
+        priority=Priority.URGENT,
     )
     assert not any(word in repr(arrival) for word in ("Sesame", "secret word", "octocat'"))
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
 
 from bot.cli.commands.serve import server_flags, server_libraries
 from bot.cli.output import CommandResult
@@ -15,10 +14,11 @@ from bot.server.options import WORKING, forget_secrets, read_options
 
 def run_worker(given: argparse.Namespace) -> CommandResult:
     """Work until a signal. Never returns: the process ends with whatever still runs in it."""
-    environ: Mapping[str, str] = json.load(sys.stdin) if given.parent else os.environ
+    environ: dict[str, str] = json.load(sys.stdin) if given.parent else dict(os.environ)
+    name = environ.pop("name", "") if given.parent else ""
     options = read_options(environ, server_flags(given), WORKING)
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
         from bot.server.reconcile import reconcile
-    processes.work(options, reconcile, given.parent, given.name)
+    processes.work(options, reconcile, given.parent, name)
