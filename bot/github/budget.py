@@ -10,7 +10,7 @@ from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, 
 
 RESERVE = 0.3
 """The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
-five requests each. The reading still has the larger part, and gets what was not used with the next hour."""
+five requests each. The reading still has the larger part."""
 
 KEPT = 100
 """Requests per hour that are left for the events of that hour even without a reserve."""

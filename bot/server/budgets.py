@@ -1,7 +1,7 @@
 """What each installation has left of GitHub's hourly limits, as its workers last saw it.
 
-The limits are per installation, whose token and worker makes no difference. A run starts from what others saw, so the
-reading of history leaves the reserve even when other workers used the rest.
+The limits are per installation, whichever token or worker asks. A run starts from what others saw, so the reading of
+history leaves the reserve even when other workers used the rest.
 """
 
 from __future__ import annotations

@@ -161,12 +161,13 @@ class Inbox:
             _settle(ending, work, results, now)
             row = _row_after_run(known.lane(work.lane), work, report, now)
             known.keep(row)
-            Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
             _close_run(ending, work, report, now)
             if report.requeue_after:
                 _look_again(ending, work, row, now, report)
             self._finish(ending, work.lease, now, is_unread=row.is_unread)
             self.count(ending, tally_run(results, report))
+            # Last, as other runs of the installation write the same rows.
+            Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
         return True
 
     def abandon(self) -> int:

@@ -255,7 +255,7 @@ class RepositoryRun:
         if until <= self.dependencies.now():
             return bot
         over = datetime.fromtimestamp(until / 1000, UTC)
-        told = f"the reading of history rests until {over:%H:%M} UTC, for GitHub's limits"
+        told = f"the reading of history goes on at {over:%H:%M} UTC, when GitHub's limit is over"
         self.known_limit = RateLimited(told, GOES_ON, until=over, resource=HISTORY)
         return replace(bot, history=RestingHistory(self.known_limit))
 

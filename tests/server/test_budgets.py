@@ -258,6 +258,26 @@ def read_by_two(town: Town, projects: list[EventfulProject]) -> None:
             thread.join()
 
 
+def test_a_run_begins_with_what_others_saw(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    installation = town.github.tenants.install("octo-org", ["octo-org/app"])
+    over = town.here.clock() // 1000 * 1000 + HOUR // 2
+    town.here.inbox.budgets().store(installation, {GRAPHQL: rate(1499, over)})
+    asked: list[str] = []
+    town.asked = asked.append
+    number = town.ask(project)
+    town.settle()
+    assert town.row(project, number).state == "done"
+    assert "POST /graphql" not in asked
+    with town.here.inbox.database.transaction() as asking:
+        assert [(row["due"], row["priority"]) for row in asking.rows("select * from queue")] == [
+            (over, Priority.HISTORY)
+        ]
+    town.pass_time(HOUR // 2 // 1000 + 1)
+    town.settle()
+    assert "POST /graphql" in asked
+
+
 OTHERWISE = 10
 """Requests that the run of an event needs besides history, and a few more."""
 
