@@ -65,7 +65,7 @@ class Server:
         port = self.url.rpartition(":")[2]
         options = f"-p {port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200 -c fsync=off"
         where = ("-D", str(self.folder / "data"), "-w", "-l", str(self.folder / "log"), "-o", options)
-        command = [*_as_nobody(), str(self.tools / "pg_ctl"), *where, *words]
+        command = [*as_nobody(), str(self.tools / "pg_ctl"), *where, *words]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/")
 
 
@@ -74,12 +74,12 @@ def start() -> Server:
     if given := os.environ.get(GIVEN):
         return Server(given.rstrip("/"))
     tools, folder = _tools(), Path(tempfile.mkdtemp(prefix="precedent-pg-", dir="/tmp"))
-    if _as_nobody():
+    if as_nobody():
         shutil.chown(folder, "nobody")
-    server = Server(f"postgresql://precedent@127.0.0.1:{_free_port()}", folder, tools)
+    server = Server(f"postgresql://precedent@127.0.0.1:{free_port()}", folder, tools)
     made = ["-D", str(folder / "data"), "-A", "trust", "-U", "precedent", "--no-sync", "-E", "UTF8"]
     subprocess.run(
-        [*_as_nobody(), str(tools / "initdb"), *made], check=True, capture_output=True, text=True, timeout=60, cwd="/"
+        [*as_nobody(), str(tools / "initdb"), *made], check=True, capture_output=True, text=True, timeout=60, cwd="/"
     )
     server.start()
     return server
@@ -99,11 +99,11 @@ def _tools() -> Path:
     raise LookupError(f"no PostgreSQL: install it, or name a server in {GIVEN}")
 
 
-def _as_nobody() -> tuple[str, ...]:
+def as_nobody() -> tuple[str, ...]:
     return NOBODY if os.geteuid() == 0 else ()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
