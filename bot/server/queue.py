@@ -8,13 +8,14 @@ runs out with its process.
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.errors import WorldError
-from bot.server.database import Database, Transaction
+from bot.server.database import Database, Transaction, Unheard
 from bot.server.model import Instant, Lease, Priority
 
 LEASE = 30_000
@@ -27,6 +28,8 @@ PROMOTED = 500
 """Keys that become ready in one transaction."""
 
 CHANNEL = "precedent_queue"
+
+log = logging.getLogger(__name__)
 
 _ADD = """
 insert into queue (key, priority, since, due, ready) values (:key, :priority, :due, :due, :ready)
@@ -154,7 +157,7 @@ class WorkQueue:
 
 
 class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL says so; on SQLite it looks again after a moment."""
+    """Wakes a worker when work was added. PostgreSQL says so; on SQLite, and behind a pooler, it looks again and again."""
 
     def __init__(self, database: Database, every: float) -> None:
         self._database = database
@@ -192,5 +195,8 @@ class Wakeups:
                     while not self._stops.is_set():
                         if heard(1.0):
                             self.wake()
+            except Unheard:
+                log.info("notifications do not pass the pooler: workers look for work every %g s", self._every)
+                return
             except WorldError:  # looking now and then goes on, and says what is wrong
                 self._stops.wait(self._every)

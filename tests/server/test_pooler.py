@@ -23,10 +23,7 @@ from tests.server.bouncer import Bouncer
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
 from tests.server.standin import TURNS
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.slow,
-]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 pooled = pytest.mark.skipif(bouncer.program() is None, reason="PgBouncer is not installed")
 
 MOST = 3
@@ -127,35 +124,32 @@ def test_deliveries_are_done_once_and_those_of_a_killed_worker_are_taken_over(
         killed = next(pid for _, numbers, pid in turned(stage, "begin") if numbers == [140])
         next(worker for worker in workers if worker.pid == killed).send_signal(signal.SIGKILL)
         began = time.monotonic()
-        stage.settle(90)
+        stage.settle(2 * LEASE / 1000)
         assert time.monotonic() - began < LEASE / 1000 + 15
         (ended,) = [pid for _, numbers, pid in turned(stage, "end") if numbers == [140]]
         assert ended != killed
         assert next(row for row in stage.rows() if row.id == last).state == "done"
-        print(pooler.told())
+        assert "WARNING" not in pooler.told(), "it had nothing for a listener that is not there"
     finally:
         stage.close()
     assert stage.github.violations == []
 
 
-def test_a_worker_has_at_most_three_connections(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, "bot", postgres_url)
     try:
         shops = projects(stage)
         stage.start(workers=0, wait=False)
         until(lambda: stage.get("/readyz")[0] == 200, 300, stage.told)
         sent = [tell(stage, shop, 0) for shop in 3 * shops]
-        monkeypatch.setenv("PGAPPNAME", NAMED)  # libpq's own variable
         with counted(postgres_url) as connections:
-            stage.worker(1, JOBS=str(REPOSITORIES))
+            stage.worker(1, JOBS=str(REPOSITORIES), DATABASE_URL=f"{postgres_url}?application_name={NAMED}")
             stage.settle(300)
         assert {row.state for row in stage.rows() if row.id in sent} == {"done"}
         with stage.inbox() as inbox, inbox.database.transaction() as asking:
             turns = asking.rows("select began, ended from turns")
         at_once = max(sum(each["began"] <= turn["began"] < each["ended"] for each in turns) for turn in turns)
-        assert at_once == REPOSITORIES, "all runs were at work"
+        assert at_once > MOST, "more runs than connections were at work"
         assert max(connections) == MOST
     finally:
         stage.close()
