@@ -157,7 +157,7 @@ class WorkQueue:
 
 
 class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL says so; on SQLite, and behind a pooler, it looks again and again."""
+    """Wakes a worker when work was added. PostgreSQL says so; on SQLite and behind a pooler it looks every moment."""
 
     def __init__(self, database: Database, every: float) -> None:
         self._database = database

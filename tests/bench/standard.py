@@ -52,6 +52,7 @@ STANDARD = (
 ON_DEMAND = {
     "bench_contention": "a test runs it, and it has no peer",
     "bench_ranking": "each step of the ranking, many minutes",
+    "bench_receive": "300 deliveries a second for a minute, five minutes",
     "bench_search": "searches by words in five archives; see evaluation.md",
     "bench_server": "a burst of deliveries; needs wrk and hey",
     "bench_silence": "speaking or being silent, an hour",

@@ -366,7 +366,9 @@ MODELLED = settings(max_examples=examples(60), deadline=None, stateful_step_coun
 @pytest.mark.slow
 def test_the_queue_on_sqlite_does_what_the_model_does() -> None:
     Model.made = staticmethod(on_sqlite)
-    run_state_machine_as_test(Model, settings=MODELLED)
+    run_state_machine_as_test(
+        Model, settings=MODELLED
+    )
 
 
 @pytest.mark.slow
@@ -381,5 +383,7 @@ def test_the_queue_on_postgres_does_what_the_model_does(postgres_url: str) -> No
         return database, lambda: None
 
     Model.made = staticmethod(emptied)
-    run_state_machine_as_test(Model, settings=MODELLED)
+    run_state_machine_as_test(
+        Model, settings=MODELLED
+    )
     database.close()
