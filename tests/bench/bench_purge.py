@@ -50,7 +50,8 @@ insert into deliveries ({columns}) {numbers}
 """
 _RUNS = """
 insert into turns (id, lane, worker, began, ended, stages, notes) {numbers}
- select 'run-' || n, '1-' || (n % 500), 'worker', n, n + 1, '[["clone",0.5],["look",0.7],["say",0.2]]', '[]' from numbers
+ select 'run-' || n, '1-' || (n % 500), 'worker', n, n + 1, '[["clone",0.5],["look",0.7],["say",0.2]]', '[]'
+ from numbers
 """
 _NUMBERS = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < {many})"
 
