@@ -119,6 +119,10 @@ Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
 
 
+class Unheard(WorldError):
+    """A pooler stands in between, which passes no notifications on."""
+
+
 class Transaction:
     """Runs SQL in one transaction. Values are named ``:name``; a sequence goes after ``in``."""
 
@@ -193,17 +197,19 @@ class Database:
     def listening(self, channel: str) -> Iterator[Callable[[float], bool]]:
         """Listen on a separate connection to PostgreSQL, within the block.
 
-        Gives a function that waits so many seconds for a notification, and returns whether one came. A pooler that
-        shares connections between transactions may pass none on.
+        Gives a function that waits so many seconds for a notification, and returns whether one came. Raises WorldError,
+        and Unheard behind a pooler, whose connections would go on listening for nobody.
         """
         engine = sa.create_engine(
             self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connecting()
         )
         with self.asked(), engine.connect() as connection:
-            connection.exec_driver_sql(f'listen "{channel}"')
             driver = connection.connection.driver_connection
             failed = engine.dialect.loaded_dbapi.Error
             assert driver is not None
+            if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
+                raise Unheard("a pooler in front of the database passes no notifications on")
+            connection.exec_driver_sql(f'listen "{channel}"')
 
             def heard(seconds: float) -> bool:
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -58,8 +59,11 @@ FOLLOW_UP = "catch-up"
 MANY = 500
 """Values in one statement."""
 
-PURGED_AT_ONCE = 5000
-"""Rows that are deleted in one transaction, so that others do not wait long."""
+PURGED_AT_ONCE = 500
+"""Rows that are looked at in one transaction of a purge, so that others do not wait long."""
+
+PURGE_PAUSE = 0.02
+"""Seconds between two such transactions: SQLite would let the next begin before those that wait for their turn."""
 
 AT_ONCE = 1_000
 """Rows of counts that are added up in one transaction."""
@@ -268,7 +272,7 @@ class Inbox:
         """Delete deliveries that ended before then, except dead ones. Returns how many."""
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
         while self._purge_runs(before) == PURGED_AT_ONCE:
-            pass
+            time.sleep(PURGE_PAUSE)
         with self.database.transaction() as purging:
             workers = "delete from pulses where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
@@ -279,18 +283,27 @@ class Inbox:
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:
-        """Looks at the oldest rows only: a full scan would keep others from writing for too long."""
-        sql = (
-            "delete from deliveries where seq in (select seq from (select seq, finished_at from deliveries"
-            " where state = :state order by seq limit :many) as oldest where finished_at < :before)"
+        """Looks at the oldest rows only, as long as it finds any: a full scan would keep others from writing.
+
+        It goes on behind those that ended late, such as replayed ones.
+        """
+        oldest = (
+            "select count(*) as many, max(seq) as last from"
+            " (select seq from deliveries where state = :state and seq > :after order by seq limit :many) as oldest"
         )
-        purged = 0
+        sql = "delete from deliveries where state = :state and seq > :after and seq <= :last and finished_at < :before"
+        purged = after = 0
         while True:
             with self.database.transaction() as purging:
-                many = purging.change(sql, state=state, before=before, many=PURGED_AT_ONCE)
-            purged += many
-            if many < PURGED_AT_ONCE:
+                row = purging.row(oldest, state=state, after=after, many=PURGED_AT_ONCE)
+                if not row or not row["many"]:
+                    return purged
+                last = row["last"]
+                deleted = purging.change(sql, state=state, after=after, last=last, before=before)
+            purged, after = purged + deleted, last
+            if not deleted or row["many"] < PURGED_AT_ONCE:
                 return purged
+            time.sleep(PURGE_PAUSE)
 
     def _purge_runs(self, before: Instant) -> int:
         sql = "delete from turns where id in (select id from turns where began < :before order by began limit :many)"

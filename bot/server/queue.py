@@ -8,13 +8,18 @@ runs out with its process.
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.errors import WorldError
+<<<<<<< HEAD
 from bot.server.database import Database, Row, Transaction
+=======
+from bot.server.database import Database, Transaction, Unheard
+>>>>>>> k24-bouncer
 from bot.server.model import Instant, Lease, Priority
 
 LEASE = 30_000
@@ -30,6 +35,8 @@ MANY_HISTORIES = 1_000
 """Histories that are read at once if nobody says fewer: more than there are workers."""
 
 CHANNEL = "precedent_queue"
+
+log = logging.getLogger(__name__)
 
 _ADD = """
 insert into queue (key, priority, since, due, ready, history) values (:key, :priority, :due, :due, :ready, :history)
@@ -218,7 +225,7 @@ class WorkQueue:
 
 
 class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL says so; on SQLite it looks again after a moment."""
+    """Wakes a worker when work was added. PostgreSQL says so; on SQLite and behind a pooler it looks every moment."""
 
     def __init__(self, database: Database, every: float) -> None:
         self._database = database
@@ -256,5 +263,8 @@ class Wakeups:
                     while not self._stops.is_set():
                         if heard(1.0):
                             self.wake()
+            except Unheard:
+                log.info("notifications do not pass the pooler: workers look for work every %g s", self._every)
+                return
             except WorldError:  # looking now and then goes on, and says what is wrong
                 self._stops.wait(self._every)

@@ -1,6 +1,7 @@
 """Loads of deliveries, workers that only book them, and what is found afterwards: losses, order, overlaps.
 
-`python -m tests.server.loading FOLDER` is such a worker, until it is told to end. Workers keep a journal of their own
+`python -m tests.server.loading FOLDER [URL]` is such a worker, until it is told to end, of the queue in this folder or
+of the PostgreSQL database of this URL. Workers keep a journal of their own
 of what they had in hand when: the ledger would not tell of two at once, as it lets only one of them end.
 """
 
@@ -164,9 +165,9 @@ def milliseconds(sent: Sequence[Sent], share: float) -> float:
 
 
 @contextmanager
-def booking(folder: Path, count: int = 1) -> Iterator[None]:
-    """So many worker processes beside."""
-    command = [sys.executable, "-m", "tests.server.loading", str(folder)]
+def booking(folder: Path, count: int = 1, database: str = "") -> Iterator[None]:
+    """So many worker processes beside; ``database`` is the URL of one in PostgreSQL, "" for SQLite in the folder."""
+    command = [sys.executable, "-m", "tests.server.loading", str(folder), *filter(None, [database])]
     workers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(count)]
     try:
         for worker in workers:
@@ -202,12 +203,12 @@ class Booker:
         self._inbox.end(work, results, RunReport())
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, database: str = "") -> None:
     os.nice(10)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with opened(ServerOptions(data=folder), name) as inbox:
+    with opened(ServerOptions(data=folder, database_url=database), name) as inbox:
         booker = Booker(inbox, folder)
         print("ready", flush=True)
         Worker(
@@ -217,4 +218,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

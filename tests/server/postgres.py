@@ -24,8 +24,11 @@ NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 class Server:
     """A server of our own in a folder of its own, or the one that was given. ``url`` has no database."""
 
-    def __init__(self, url: str, folder: Path | None = None, tools: Path | None = None) -> None:
+    def __init__(
+        self, url: str, folder: Path | None = None, tools: Path | None = None, *, durable: bool = False
+    ) -> None:
         self.url = url
+        self.durable = durable
         self.folder = folder
         self.tools = tools
 
@@ -63,23 +66,27 @@ class Server:
         assert self.folder is not None, "a given server is not ours to stop"
         assert self.tools is not None
         port = self.url.rpartition(":")[2]
-        options = f"-p {port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200 -c fsync=off"
+        synced = "on" if self.durable else "off"
+        options = f"-p {port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200 -c fsync={synced}"
         where = ("-D", str(self.folder / "data"), "-w", "-l", str(self.folder / "log"), "-o", options)
-        command = [*_as_nobody(), str(self.tools / "pg_ctl"), *where, *words]
+        command = [*as_nobody(), str(self.tools / "pg_ctl"), *where, *words]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/")
 
 
-def start() -> Server:
-    """A server: the given one, or one of our own from the programs on this machine. Raises LookupError without any."""
+def start(*, durable: bool = False) -> Server:
+    """A server: the given one, or one of our own from the programs on this machine. Raises LookupError without any.
+
+    Only a ``durable`` one waits for the disk at each commit, as one that is measured has to.
+    """
     if given := os.environ.get(GIVEN):
         return Server(given.rstrip("/"))
     tools, folder = _tools(), Path(tempfile.mkdtemp(prefix="precedent-pg-", dir="/tmp"))
-    if _as_nobody():
+    if as_nobody():
         shutil.chown(folder, "nobody")
-    server = Server(f"postgresql://precedent@127.0.0.1:{_free_port()}", folder, tools)
+    server = Server(f"postgresql://precedent@127.0.0.1:{free_port()}", folder, tools, durable=durable)
     made = ["-D", str(folder / "data"), "-A", "trust", "-U", "precedent", "--no-sync", "-E", "UTF8"]
     subprocess.run(
-        [*_as_nobody(), str(tools / "initdb"), *made], check=True, capture_output=True, text=True, timeout=60, cwd="/"
+        [*as_nobody(), str(tools / "initdb"), *made], check=True, capture_output=True, text=True, timeout=60, cwd="/"
     )
     server.start()
     return server
@@ -99,11 +106,11 @@ def _tools() -> Path:
     raise LookupError(f"no PostgreSQL: install it, or name a server in {GIVEN}")
 
 
-def _as_nobody() -> tuple[str, ...]:
+def as_nobody() -> tuple[str, ...]:
     return NOBODY if os.geteuid() == 0 else ()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

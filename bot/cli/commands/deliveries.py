@@ -7,16 +7,15 @@ import os
 import pwd
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bot.cli.commands.serve import server_flags, server_libraries
+from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.server.model import Delivery, RepositoryKey, RunRow
-from bot.server.options import ServerOptions, read_options
+from bot.server.options import read_options
 
 if TYPE_CHECKING:
     from bot.server.audit import AuditEntry
@@ -50,7 +49,7 @@ def run_deliveries(given: argparse.Namespace) -> object:
         "replay": _operated,
         "drop": _operated,
     }
-    with _inbox(options) as inbox:
+    with server_inbox(options, "deliveries") as inbox:
         if given.action in ("replay", "drop"):
             from bot.server.log import write_logs
 
@@ -72,17 +71,6 @@ def _sensible(given: argparse.Namespace) -> None:
         raise UserError("give either numbers or filters: filters go with --all-dead")
     if given.all_dead and given.state not in (None, "dead"):
         raise UserError(f"--all-dead means dead ones: leave out --state {given.state}")
-
-
-@contextmanager
-def _inbox(options: ServerOptions) -> Iterator[Inbox]:
-    """The inbox of a server, which may be running meanwhile."""
-    if not options.database_url and not (options.data / "queue.sqlite").exists():
-        raise UserError(f"there is no queue in {options.data}: give the server's --data or --database-url")
-    with server_libraries():
-        from bot.server import processes
-    with processes.opened(options, "deliveries") as inbox:
-        yield inbox
 
 
 def _filter(given: argparse.Namespace) -> DeliveryFilter:

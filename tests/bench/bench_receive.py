@@ -1,0 +1,215 @@
+"""Deliveries at a constant rate: how soon each has its 202 from `precedent serve`, while workers book them.
+
+python -m tests.bench.bench_receive [--rate N] [--seconds S] [--only sqlite,postgres] [--within MS] [--json]
+
+The peer is a Starlette application that does one INSERT for each request (tests/server/bare_web.py), on the same
+database; half of its time comes before ours and half after it, and nobody works beside it. A time counts from when a
+delivery was due to be sent, so that one that waits behind a slow one is not measured too short. Our own PostgreSQL
+waits for the disk. Ends with 1 when a delivery is refused, lost, done twice or out of order, or when the 99th of a
+hundred answers took longer than `--within`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
+from tests.server import postgres
+from tests.server.client import Line, Sent, delivered, issue_event
+from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
+from tests.server.stage import ROOT, ServerStage, free_port, until
+
+KINDS = ("sqlite", "postgres")
+LINES = 100
+"""Connections: GitHub keeps many. When all are in use, a delivery waits, and its time counts."""
+
+WAIT = 600.0
+"""Seconds within which the queue has to be drained."""
+
+WARM = 100
+"""Deliveries before anything is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``rate`` deliveries a second for so many ``seconds``, about so many ``repositories``, ``workers`` beside."""
+
+    rate: int
+    seconds: float
+    repositories: int
+    workers: int
+
+    def wanted(self, seconds: float, seed: int) -> list[tuple[str, int, int]]:
+        return deliveries(round(self.rate * seconds), self.repositories, random.Random(seed))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Milliseconds until the 202. ``drained``: seconds until nothing waited any more."""
+
+    who: str
+    answered: int
+    refused: int
+    p50: float
+    p99: float
+    most: float
+    drained: float = 0.0
+    found: Findings | None = None
+
+    @classmethod
+    def of(cls, who: str, sent: Sequence[Sent]) -> Measured:
+        good = sum(one.answer.status == 202 for one in sent)
+        return cls(who, good, len(sent) - good, *(milliseconds(sent, share) for share in (0.5, 0.99, 1)))
+
+    @property
+    def is_well(self) -> bool:
+        return not self.refused and (self.found is None or self.found.is_well)
+
+
+async def paced(port: int, wanted: Sequence[tuple[str, int, int]], rate: float) -> list[Sent]:
+    """Deliver (guid, repository, number) at this many a second, whether or not the ones before were answered."""
+    requests = []
+    for _, repository, number in wanted:
+        body = json.dumps(issue_event(number, repository)).encode()
+        requests.append((delivered(body), body))
+    free: asyncio.Queue[Line] = asyncio.Queue()
+    for _ in range(LINES):
+        free.put_nowait(await Line.to(port))
+    sent: list[Sent] = []
+
+    async def one(place: int, due: float) -> None:
+        (guid, repository, number), (headers, body) = wanted[place], requests[place]
+        line = await free.get()
+        answer = await line.ask("POST", "/webhook", headers | {"X-GitHub-Delivery": guid}, body)
+        sent.append(Sent(guid, repository, number, replace(answer, seconds=time.perf_counter() - due), due))
+        if answer.closed:
+            await line.close()
+            line = await Line.to(port)
+        free.put_nowait(line)
+
+    began, going = time.perf_counter(), set[asyncio.Task[None]]()
+    for place in range(len(wanted)):
+        due = began + place / rate
+        if (early := due - time.perf_counter()) > 0:
+            await asyncio.sleep(early)
+        task = asyncio.create_task(one(place, due))
+        going.add(task)
+        task.add_done_callback(going.discard)
+    await asyncio.gather(*going)
+    while not free.empty():
+        await free.get_nowait().close()
+    return sent
+
+
+@contextlib.contextmanager
+def bare(url: str) -> Iterator[int]:
+    """The port of the peer."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "tests.server.bare_web", url, str(port)], cwd=ROOT)
+    try:
+        until(lambda: answers(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5):
+        return True
+    return False
+
+
+def measured(kind: str, folder: Path, url: str, load: Load) -> Iterator[Measured]:
+    """The peer and ours on one database, by turns; ``url`` is "" for SQLite in the folder."""
+    peers = list[Sent]()
+    with bare(url or f"sqlite:///{folder / 'bare.sqlite'}") as port:
+        asyncio.run(paced(port, load.wanted(WARM / load.rate, 1), load.rate))
+        peers += asyncio.run(paced(port, load.wanted(load.seconds / 2, 2), load.rate))
+        ours = with_ours(folder, url, load)
+        peers += asyncio.run(paced(port, load.wanted(load.seconds / 2, 3), load.rate))
+    yield Measured.of(f"bare {kind}", peers)
+    yield replace(ours, who=f"ours {kind}")
+
+
+def with_ours(folder: Path, url: str, load: Load) -> Measured:
+    """The server as a process of its own, with workers that only book, until nothing waits any more."""
+    stage = ServerStage(folder, "bot", url)
+    options = ServerOptions(data=stage.data, database_url=url)
+    try:
+        stage.start(workers=0)
+        with booking(stage.data, load.workers, url), opened(options, "bench") as inbox:
+            asyncio.run(paced(stage.port, load.wanted(WARM / load.rate, 4), load.rate))
+            wait_until_done(inbox, WAIT)
+            sent = asyncio.run(paced(stage.port, load.wanted(load.seconds, 5), load.rate))
+            began = time.monotonic()
+            if not wait_until_done(inbox, WAIT):
+                raise SystemExit("bench_receive: the workers did not come to an end")
+            drained = time.monotonic() - began
+            return replace(Measured.of("", sent), drained=drained, found=examine(inbox, stage.data, sent))
+    finally:
+        stage.close()
+
+
+def database(kind: str, at_end: contextlib.ExitStack) -> str:
+    """The URL of a new database in PostgreSQL; "" for SQLite."""
+    if kind == "sqlite":
+        return ""
+    server = postgres.start(durable=True)
+    at_end.callback(server.stop)
+    return at_end.enter_context(server.database())
+
+
+def table(lines: Sequence[Measured]) -> str:
+    """Times in milliseconds."""
+    head = f"{'':15} {'202':>7} {'refused':>8} {'p50':>7} {'p99':>7} {'max':>7} {'drained, s':>11}  found"
+    rows = (
+        f"{line.who:15} {line.answered:>7,} {line.refused:>8} {line.p50:>7.1f} {line.p99:>7.1f} {line.most:>7.1f}"
+        f" {line.drained:>11.1f}  {line.found or ''}"
+        for line in lines
+    )
+    return "\n".join([head, *rows])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=int, default=300, help="deliveries a second")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--repositories", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2, help="worker processes beside")
+    parser.add_argument("--only", default=",".join(KINDS), help="kinds of database")
+    parser.add_argument("--within", type=float, default=100.0, help="milliseconds for 99 of 100 answers")
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+    chosen = parser.parse_args()
+    load = Load(chosen.rate, chosen.seconds, chosen.repositories, chosen.workers)
+    lines = list[Measured]()
+    for kind in chosen.only.split(","):
+        with contextlib.ExitStack() as at_end:
+            folder = Path(at_end.enter_context(tempfile.TemporaryDirectory(prefix="precedent-bench-")))
+            lines += measured(kind, folder, database(kind, at_end), load)
+    late = [line.who for line in lines if line.who.startswith("ours") and not line.p99 <= chosen.within]
+    bad = [line.who for line in lines if not line.is_well]
+    if chosen.json:
+        print(json.dumps({"load": asdict(load), "late": late, "bad": bad, "measured": list(map(asdict, lines))}))
+    else:
+        print(f"{load.rate} deliveries a second for {load.seconds:g} s, {load.workers} workers beside; ms")
+        print(table(lines))
+        print(f"slower than {chosen.within:g} ms:", ", ".join(late) or "none", "| wrong:", ", ".join(bad) or "none")
+    return 1 if late or bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""The server behind a PgBouncer in transaction mode: each transaction may have another connection to PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from bot.server.database import VERSION
+from bot.server.queue import LEASE
+from tests.fakes.payloads import EventfulProject
+from tests.server import bouncer, postgres
+from tests.server.bouncer import Bouncer
+from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
+from tests.server.standin import TURNS
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pooled = pytest.mark.skipif(bouncer.program() is None, reason="PgBouncer is not installed")
+
+MOST = 3
+"""Connections of a worker to PostgreSQL."""
+
+REPOSITORIES = 8
+"""As many as a worker has runs at once."""
+
+NAMED = "precedent-worker-in-a-test"
+
+TABLES = """
+import sys
+from bot.server.database import Database
+database = Database(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+database.make_tables()
+"""
+
+
+@pytest.fixture
+def pooler(postgres_server: postgres.Server) -> Iterator[Bouncer]:
+    with bouncer.running(postgres_server.url) as made:
+        yield made
+
+
+def projects(stage: ServerStage) -> list[EventfulProject]:
+    """Repositories in which the App is installed."""
+    found = []
+    for number in range(REPOSITORIES):
+        project = stage.github.add_project(f"octo-org/shop-{number}")
+        stage.git.create(project.repo.full_name)
+        stage.app.installations[APP].append(project.repo.id)
+        found.append(project)
+    return found
+
+
+def tell(stage: ServerStage, project: EventfulProject, number: int) -> str:
+    """GitHub tells of a new issue, under this number for the stand-in; the id of the delivery."""
+    issue = project.open_issue("monalisa", "Sesame", "Open.")
+    payload = project.payload("issues", "opened", issue, extra={"installation": {"id": APP}})
+    if stage.module == STANDIN:
+        payload["issue"] |= {"number": number}
+    sent = stage.github.hooks.deliver("issues", payload)
+    assert sent.status == 202
+    return f"{APP}:{sent.guid}"
+
+
+def turned(stage: ServerStage, what: str) -> list[tuple[str, list[int], int]]:
+    """Key, issues and process of each turn that began, or ended, on any machine."""
+    lines = [line for file in stage.folder.glob(f"*/{TURNS}") for line in file.read_text().splitlines()]
+    return [(key, numbers, pid) for kind, key, numbers, pid in map(json.loads, lines) if kind == what]
+
+
+@pooled
+def test_two_processes_make_the_tables_at_once(postgres_url: str, pooler: Bouncer) -> None:
+    url = pooler.before(postgres_url)
+    makers = [
+        subprocess.Popen(
+            [sys.executable, "-c", TABLES, url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for maker in makers:
+        assert maker.stdout
+        assert maker.stdout.readline() == "ready\n"
+    for maker in makers:
+        assert maker.stdin
+        maker.stdin.write("\n")
+        maker.stdin.flush()
+    for maker in makers:
+        maker.communicate(timeout=60)
+    assert [maker.returncode for maker in makers] == [0, 0]
+    with psycopg.connect(postgres_url) as asking:
+        assert asking.execute("select said_at from precedent.pulses where name = 'schema'").fetchall() == [(VERSION,)]
+
+
+@pooled
+def test_deliveries_are_done_once_and_those_of_a_killed_worker_are_taken_over(
+    tmp_path: Path, postgres_url: str, pooler: Bouncer
+) -> None:
+    stage = ServerStage(tmp_path, STANDIN, pooler.before(postgres_url))
+    try:
+        shops = projects(stage)
+        stage.start(workers=0, wait=False)
+        workers = [stage.worker(place) for place in (1, 2)]
+        until(lambda: stage.get("/status.json")[0] == 200, 300, stage.told)
+        sent = [tell(stage, shops[count % REPOSITORIES], 101) for count in range(5 * REPOSITORIES)]
+        stage.settle()
+        done = {row.id: row for row in stage.rows() if row.id in sent}
+        assert {row.state for row in done.values()} == {"done"}
+        assert done.keys() == set(sent)
+        assert sum(numbers.count(101) for _, numbers, _ in turned(stage, "end")) == len(sent)
+        assert len({pid for _, _, pid in turned(stage, "end")}) == 2, "both workers had some"
+
+        last = tell(stage, shops[0], 140)
+        until(lambda: [pid for _, numbers, pid in turned(stage, "begin") if numbers == [140]], told=stage.told)
+        killed = next(pid for _, numbers, pid in turned(stage, "begin") if numbers == [140])
+        next(worker for worker in workers if worker.pid == killed).send_signal(signal.SIGKILL)
+        began = time.monotonic()
+        stage.settle(2 * LEASE / 1000)
+        assert time.monotonic() - began < LEASE / 1000 + 15
+        (ended,) = [pid for _, numbers, pid in turned(stage, "end") if numbers == [140]]
+        assert ended != killed
+        assert next(row for row in stage.rows() if row.id == last).state == "done"
+        assert "WARNING" not in pooler.told(), "it had nothing for a listener that is not there"
+    finally:
+        stage.close()
+    assert stage.github.violations == []
+
+
+def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: str) -> None:
+    stage = ServerStage(tmp_path, "bot", postgres_url)
+    try:
+        shops = projects(stage)
+        stage.start(workers=0, wait=False)
+        until(lambda: stage.get("/readyz")[0] == 200, 300, stage.told)
+        sent = [tell(stage, shop, 0) for shop in 3 * shops]
+        with counted(postgres_url) as connections:
+            stage.worker(1, JOBS=str(REPOSITORIES), DATABASE_URL=f"{postgres_url}?application_name={NAMED}")
+            stage.settle(300)
+        assert {row.state for row in stage.rows() if row.id in sent} == {"done"}
+        with stage.inbox() as inbox, inbox.database.transaction() as asking:
+            turns = asking.rows("select began, ended from turns")
+        at_once = max(sum(each["began"] <= turn["began"] < each["ended"] for each in turns) for turn in turns)
+        assert at_once > MOST, "more runs than connections were at work"
+        assert max(connections) == MOST
+    finally:
+        stage.close()
+    assert stage.github.violations == []
+
+
+@contextlib.contextmanager
+def counted(url: str) -> Iterator[list[int]]:
+    """How many connections processes of the name have, looked at all the time within the block."""
+    found, over = list[int](), threading.Event()
+
+    def look() -> None:
+        with psycopg.connect(url, autocommit=True) as asking:
+            while not over.wait(0.005):
+                many = asking.execute("select count(*) from pg_stat_activity where application_name = %s", [NAMED])
+                (count,) = many.fetchone() or (0,)
+                found.append(count)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        looking.join()

@@ -1,0 +1,26 @@
+"""Deliveries that ended long ago are deleted in many short transactions."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from bot.server.database import Database
+from bot.server.database import machine_clock as clock
+from bot.server.inbox import PURGED_AT_ONCE, Inbox
+from tests.bench.bench_purge import fill
+
+ROWS = 3 * PURGED_AT_ONCE
+
+
+def test_those_that_ended_late_stay_and_keep_no_others(database_url: str) -> None:
+    now = clock()
+    with closing(Database(database_url)) as database:
+        fill(database, ROWS)
+        with database.transaction() as replaying:
+            replaying.change("update deliveries set finished_at = :now where number in (1, 2, 700)", now=now)
+        inbox = Inbox(database, "here", clock)
+        assert inbox.purge(now - 1000) == ROWS - 3
+        assert sorted(row.event.number or 0 for row in inbox.deliveries()) == [1, 2, 700]
+        with database.transaction() as asking:
+            assert asking.row("select count(*) as many from turns") == {"many": 0}, "their runs are gone too"
+        assert inbox.purge(now - 1000) == 0
