@@ -15,11 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.errors import WorldError
-<<<<<<< HEAD
-from bot.server.database import Database, Row, Transaction
-=======
-from bot.server.database import Database, Transaction, Unheard
->>>>>>> k24-bouncer
+from bot.server.database import Database, Row, Transaction, Unheard
 from bot.server.model import Instant, Lease, Priority
 
 LEASE = 30_000
