@@ -14,9 +14,9 @@ from bot.server.options import WORKING, forget_secrets, read_options
 
 def run_worker(given: argparse.Namespace) -> CommandResult:
     """Work until a signal. Never returns: the process ends with whatever still runs in it."""
-    environ: dict[str, str] = json.load(sys.stdin) if given.parent else dict(os.environ)
-    name = environ.pop("name", "") if given.parent else ""
-    options = read_options(environ, server_flags(given), WORKING)
+    sent: dict[str, str] = json.load(sys.stdin) if given.parent else {}
+    name = sent.pop("name", "")
+    options = read_options(sent or os.environ, server_flags(given), WORKING)
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
