@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -49,6 +48,7 @@ from bot.server.model import (
     Tallies,
 )
 from bot.server.queue import MANY_HISTORIES, WorkQueue
+from bot.server.tallies import add_counts, add_up, read_counters
 
 MOST_AT_ONCE = 50
 """Deliveries that one run takes."""
@@ -65,10 +65,6 @@ PURGED_AT_ONCE = 500
 PURGE_PAUSE = 0.02
 """Seconds between two such transactions: SQLite would let the next begin before those that wait for their turn."""
 
-AT_ONCE = 1_000
-"""Rows of counts that are added up in one transaction."""
-
-_Totals = Counter[tuple[str, tuple[str, ...]]]
 _T = TypeVar("_T", int, str)
 _INSERT = (
     "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
@@ -169,7 +165,7 @@ class Inbox:
             if report.requeue_after:
                 _look_again(ending, work, row, now, report)
             self._finish(ending, work.lease, now, is_unread=row.is_unread)
-            self.count(ending, tally_run(results, report))
+            add_counts(ending, tally_run(results, report))
             # Last, as other runs of the installation write the same rows.
             Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
         return True
@@ -279,7 +275,7 @@ class Inbox:
             within(purging, self.now).purge(before)
             purge_audit(purging, before)
         self.budgets().purge(before)
-        self._add_up()
+        add_up(self.database)
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:
@@ -313,36 +309,12 @@ class Inbox:
     def count_up(self, values: Tallies) -> None:
         """Add to counters, which never shrink."""
         with self.database.transaction() as counting:
-            self.count(counting, values)
-        self._add_up()
-
-    def count(self, transaction: Transaction, values: Tallies) -> None:
-        """Add to counters in a row of their own, so that no run waits for the counters of another repository."""
-        if values:
-            counted = [(name, labels, float(much)) for (name, labels), much in values.items()]
-            transaction.change("insert into tallied (counted) values (:counted)", counted=written(counted))
-
-    def _add_up(self) -> None:
-        """Add the recent counts to the totals, which nobody waits for."""
-        some = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
-        added = AT_ONCE
-        while added == AT_ONCE:
-            with self.database.transaction() as adding:
-                found = adding.rows(some, many=AT_ONCE)
-                _add(adding, _summed(row["counted"] for row in found))
-            added = len(found)
+            add_counts(counting, values)
+        add_up(self.database)
 
     def counters(self) -> Tallies:
         """All counters, of all processes together."""
-        # One statement, so that counts that are added up meanwhile are neither missed nor counted twice.
-        both = (
-            "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
-        )
-        with self.database.transaction() as asking:
-            found = asking.rows(both)
-        totals = Counter({(row["name"], tuple(json.loads(row["labels"]))): row["much"] for row in found if row["name"]})
-        totals.update(_summed(row["counted"] for row in found))
-        return totals
+        return read_counters(self.database)
 
     def heartbeat(self, name: str, note: Note) -> None:
         """Replace the note of a worker, the App, the clock or the resync."""
@@ -512,24 +484,4 @@ def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now
         is_unread=row.is_unread if report.is_unread is None else report.is_unread,
         threads=report.threads if report.threads >= 0 else row.threads,
         history=history,
-    )
-
-
-def _summed(counted: Iterable[str]) -> _Totals:
-    totals = _Totals()
-    for one in counted:
-        for name, labels, much in json.loads(one):
-            totals[name, tuple(labels)] += much
-    return totals
-
-
-def _add(transaction: Transaction, totals: _Totals) -> None:
-    """Adds in a fixed order: two transactions at once would otherwise wait for each other."""
-    transaction.change_each(
-        "insert into tallies (name, labels, much) values (:name, :labels, :much)"
-        " on conflict (name, labels) do update set much = tallies.much + excluded.much",
-        [
-            {"name": name, "labels": written(labels), "much": float(much)}
-            for (name, labels), much in sorted(totals.items())
-        ],
     )

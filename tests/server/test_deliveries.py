@@ -220,7 +220,7 @@ def test_it_says_so_when_the_database_is_away() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-HELP = "see `precedent deliveries --help`"
+HELP = "see --help"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None
     assert here.waiting(lane_of(here, number)) == here.waiting(lane_of(here, number, OTHER)) == ["catch-up"]
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert {(lease.key, lease.priority) for lease in found if lease} == {
-        (lane_of(here, number, name).key, Priority.CATCH_UP) for name in (HELLO, OTHER)
+        (lane_of(here, number, name).key, Priority.HISTORY) for name in (HELLO, OTHER)
     }
     assert here.register.state(number) == "active"
     assert here.inbox.heartbeats()[PLACES][1] == {"day": 0}

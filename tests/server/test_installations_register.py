@@ -11,6 +11,7 @@ import pytest
 from bot.server.database import Database
 from bot.server.inbox_rows import tally_run
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
+from bot.server.tallies import add_counts
 from tests.server.queues import LANE, Queue, all_done, arrival, leased, queue_in_database
 
 OTHER = RepositoryKey(7, 71)
@@ -41,7 +42,7 @@ def test_a_run_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_
         queue.inbox.put([arrival("c")])
         third = begun(queue)
         with queue.inbox.database.transaction() as hanging:
-            queue.inbox.count(hanging, tally_run(all_done(third), RunReport()))
+            add_counts(hanging, tally_run(all_done(third), RunReport()))
             ended = pool.submit(queue.inbox.end, second, all_done(second), RunReport())
             assert ended.result(timeout=5)
         with queue.inbox.database.transaction() as hanging:

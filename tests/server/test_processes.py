@@ -183,7 +183,7 @@ def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tm
     seen = (tmp_path / "seen.json").read_text(encoding="utf-8")
     line, _, given = seen.partition('"given"')
     assert "worker" in line
-    assert "--name\\u0000host-1-ab\\u0000" in line
+    assert '"name": "host-1-ab"' in given
     assert "a secret of sixteen" in given
     assert "a secret of sixteen" not in line
     assert '"PRECEDENT_PORT": "1234"' in given

@@ -62,7 +62,7 @@ def _sensible(given: argparse.Namespace) -> None:
     for name in ("numbers", "all_dead", *FILTERS, *PAGING, "why"):
         if getattr(given, name) and name not in takes:
             shown = "numbers" if name == "numbers" else f"--{name.replace('_', '-')}"
-            raise UserError(f"{action} takes no {shown}: see `precedent deliveries --help`")
+            raise UserError(f"{action} takes no {shown}: see --help")
     if action == "show" and len(given.numbers) != 1:
         raise UserError("show takes the number of one delivery")
     if action in ("replay", "drop") and bool(given.numbers) == given.all_dead:

@@ -1,0 +1,64 @@
+"""The counters of all processes: each adds a row, which is added to the totals later, so that nobody waits for them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+from bot.server.database import Database, Transaction, written
+from bot.server.model import Tallies
+
+AT_ONCE = 1_000
+"""Rows of counts that are added up in one transaction."""
+
+_Totals = Counter[tuple[str, tuple[str, ...]]]
+
+
+def add_counts(transaction: Transaction, values: Tallies) -> None:
+    """Add to counters in a row of their own, so that no run waits for the counters of another repository."""
+    if values:
+        counted = [(name, labels, float(much)) for (name, labels), much in values.items()]
+        transaction.change("insert into tallied (counted) values (:counted)", counted=written(counted))
+
+
+def add_up(database: Database) -> None:
+    """Add the recent counts to the totals."""
+    some = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
+    added = AT_ONCE
+    while added == AT_ONCE:
+        with database.transaction() as adding:
+            found = adding.rows(some, many=AT_ONCE)
+            _add(adding, _summed(row["counted"] for row in found))
+        added = len(found)
+
+
+def read_counters(database: Database) -> Tallies:
+    """All counters, of all processes together."""
+    # One statement, so that counts that are added up meanwhile are neither missed nor counted twice.
+    both = "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
+    with database.transaction() as asking:
+        found = asking.rows(both)
+    totals = Counter({(row["name"], tuple(json.loads(row["labels"]))): row["much"] for row in found if row["name"]})
+    totals.update(_summed(row["counted"] for row in found))
+    return totals
+
+
+def _summed(counted: Iterable[str]) -> _Totals:
+    totals = _Totals()
+    for one in counted:
+        for name, labels, much in json.loads(one):
+            totals[name, tuple(labels)] += much
+    return totals
+
+
+def _add(transaction: Transaction, totals: _Totals) -> None:
+    """Adds in a fixed order: two transactions at once would otherwise wait for each other."""
+    transaction.change_each(
+        "insert into tallies (name, labels, much) values (:name, :labels, :much)"
+        " on conflict (name, labels) do update set much = tallies.much + excluded.much",
+        [
+            {"name": name, "labels": written(labels), "much": float(much)}
+            for (name, labels), much in sorted(totals.items())
+        ],
+    )
