@@ -22,7 +22,7 @@ from bot.server.processes import opened
 from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
 from tests.server.client import Answer, knowing, lines, once
 from tests.server.doorway import running
-from tests.server.queues import until
+from tests.server.queues import leased, until
 from tools.screenshot import Tab, find_chromium
 from tools.screenshot import running as browsing
 
@@ -70,7 +70,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         for number in (1, 2):
             lane, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
             inbox.put([Arrival(f"7:{number}", lane, Event("issues", "opened", number), name, received_at=number)])
-            work = inbox.begin(f"7:{number}", lane, inbox.now())
+            work = inbox.begin(leased(inbox, lane))
             assert work is not None
             inbox.end(work, [Result(number, "dead", AWAY)], RunReport())
         with running(tmp_path, "--operator", OPERATOR) as (port, _):

@@ -266,7 +266,7 @@ def test_texts_cannot_forge_lines_or_control_a_terminal(server: Server) -> None:
     hostile = "x\n9\tdead\x1b[2J"
     event = Event("issues", "opened", 9)
     server.inbox.put([Arrival("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
-    end(server.inbox, "9:d", RepositoryKey(17, 44), hostile)
+    end(server.inbox, RepositoryKey(17, 44), hostile)
     for arguments in (("list", "--repo", "17-44"), ("show", "4")):
         told = server.run(*arguments).stdout
         assert "\x1b" not in told
