@@ -143,7 +143,9 @@ def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: st
         until(lambda: stage.get("/readyz")[0] == 200, 300, stage.told)
         sent = [tell(stage, shop, 0) for shop in 3 * shops]
         with counted(postgres_url) as connections:
-            stage.worker(1, JOBS=str(REPOSITORIES), DATABASE_URL=f"{postgres_url}?application_name={NAMED}")
+            many = str(REPOSITORIES)
+            named = f"{postgres_url}?application_name={NAMED}"
+            stage.worker(1, JOBS=many, HISTORIES=many, DATABASE_URL=named)
             stage.settle(300)
         assert {row.state for row in stage.rows() if row.id in sent} == {"done"}
         with stage.inbox() as inbox, inbox.database.transaction() as asking:
