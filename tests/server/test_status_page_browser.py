@@ -107,8 +107,8 @@ def test_on_a_phone_the_table_of_repositories_is_still_one(opened: Any) -> None:
     tab = opened("day", "phone")
     nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
-    assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 5, 4)
-    assert roles.count("cell") == 16
+    assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 6, 4)
+    assert roles.count("cell") == 20
 
 
 def test_buttons_are_large_enough_for_a_thumb(opened: Any) -> None:
