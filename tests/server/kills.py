@@ -63,6 +63,8 @@ Where the only one is killed every few seconds, often before it is at work, ther
 """
 
 AGO = 200 * 24 * 3600
+UNLIMITED = "64"
+"""Histories at once: a dead worker's places are free only when its leases run out, and here no history is ever read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class Campaign:
         self.hands[place].kill()
         self.hands[place].wait()
         time.sleep(self.chance.uniform(0, 1))
-        self.hands[place] = self.stage.worker(place)
+        self.hands[place] = self.stage.worker(place, HISTORIES=UNLIMITED)
 
     def note(self, what: str, pids: Sequence[int]) -> None:
         names = []
@@ -160,7 +162,7 @@ class Campaign:
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
         self.settle_down(max(REPOSITORIES, kills // SHARE))
-        self.hands += [self.stage.worker(place) for place in range(self.machines)]
+        self.hands += [self.stage.worker(place, HISTORIES=UNLIMITED) for place in range(self.machines)]
         self.stage.start(0 if self.hands else 1)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
