@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from bot.domain.thread_json import clean
 from bot.server.database import Transaction
 from bot.server.inbox_rows import delivery_row
-from bot.server.model import Delivery, Instant, RepositoryKey, State
+from bot.server.model import Delivery, Instant, RepositoryKey, State, moment_text
 
 _CONDITIONS = {
     "seq": "seq = :seq",
@@ -54,9 +53,9 @@ class DeliveryFilter:
             "of": self.name or (self.lane.key if self.lane else ""),
             "with the reason": "none" if self.reason == "" else self.reason or "",
             "with a reason that contains": self.says,
-            "received since": _moment(self.since),
-            "received before": _moment(self.until),
-            "ended by": _moment(self.ended),
+            "received since": moment_text(self.since),
+            "received before": moment_text(self.until),
+            "ended by": moment_text(self.ended),
         }
         return f"all {', '.join(f'{words} {value}'.strip() for words, value in named.items() if value)}".rstrip()
 
@@ -98,7 +97,3 @@ def _pattern(text: str) -> str:
     for sign in "!%_":
         text = text.replace(sign, f"!{sign}")
     return f"%{text}%"
-
-
-def _moment(instant: Instant) -> str:
-    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds") if instant else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Literal, get_args
 
@@ -16,6 +17,12 @@ Instant = int
 """Milliseconds since 1970, UTC; 0 for never."""
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+
+def moment_text(instant: Instant) -> str:
+    """Return a moment as ISO 8601 in UTC, to the second; "" for never."""
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds") if instant else ""
+
 
 State = Literal["waiting", "working", "done", "dead", "dropped"]
 

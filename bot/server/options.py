@@ -25,6 +25,9 @@ WORKING = ("app_id", "private_key")
 """Options that a worker needs."""
 
 REQUIRED = (*WORKING, "webhook_secret")
+WORKER_NAME = "name"
+"""What `serve` calls a worker's own name among the options that it sends."""
+
 RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
 

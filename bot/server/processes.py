@@ -32,7 +32,7 @@ from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import guarded, write_logs
-from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
+from bot.server.options import WORKER_NAME, ServerOptions, new_password, packed, password_file, stored_password
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.secret_files import SecretFiles
@@ -47,9 +47,6 @@ LOOK = 0.1
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
 """Seconds before a restart. Interrupted work has to continue within a minute, whatever the cause."""
-
-NAME = "name"
-"""What a worker's own name is called among its options."""
 
 HEALTHY = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
@@ -68,7 +65,7 @@ def spawn(options: ServerOptions, name: str, module: str = "bot") -> Child:
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
-        child.stdin.write(json.dumps({NAME: name, **packed(options)}).encode())
+        child.stdin.write(json.dumps({WORKER_NAME: name, **packed(options)}).encode())
     return child
 
 

@@ -18,7 +18,7 @@ from bot.cli.output import CommandResult
 from bot.errors import PrecedentError
 from bot.server import processes
 from bot.server.model import Delivery, Lease, PendingWork, Result, RunReport
-from bot.server.options import WORKING, forget_secrets, read_options
+from bot.server.options import WORKER_NAME, WORKING, forget_secrets, read_options
 from bot.server.processes import spawn
 from bot.server.worker import RunDependencies
 
@@ -58,7 +58,7 @@ def main() -> int | CommandResult:
         words.add_argument("--parent", type=int, default=0)
         given = words.parse_args(sys.argv[2:])
         environ = json.load(sys.stdin) if given.parent else dict(os.environ)
-        name = environ.pop("name", "")
+        name = environ.pop(WORKER_NAME, "")
         processes.work(read_options(environ, None, WORKING), run, given.parent, name)
     options = read_options(os.environ)
     forget_secrets(os.environ)

@@ -7,14 +7,14 @@ import os
 import pwd
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.server.model import Delivery, RepositoryKey, RunRow
+from bot.server.model import Delivery, RepositoryKey, RunRow, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _audit(inbox: Inbox, given: argparse.Namespace) -> object:
 def _audit_data(each: AuditEntry) -> dict[str, object]:
     return {
         "number": each.seq,
-        "time": _time(each.at),
+        "time": moment_text(each.at),
         "who": one_line(each.who),
         "action": each.action,
         "done": each.done,
@@ -183,7 +183,7 @@ def _cells(each: Delivery) -> tuple[str, ...]:
     about = f"{place}#{each.event.number}" if each.event.number else place
     event = f"{each.event.name}.{each.event.action}" if each.event.action else each.event.name
     texts = map(one_line, (about, event, each.reason))
-    return (str(each.seq), each.state, _time(each.received_at), each.lane.key, *texts)
+    return (str(each.seq), each.state, moment_text(each.received_at), each.lane.key, *texts)
 
 
 def _as_data(each: Delivery) -> dict[str, object]:
@@ -196,10 +196,10 @@ def _as_data(each: Delivery) -> dict[str, object]:
         "event": each.event.name,
         "action": each.event.action,
         "issue": each.event.number,
-        "received_at": _time(each.received_at),
+        "received_at": moment_text(each.received_at),
         "attempts": each.attempts,
-        "next_at": _time(each.next_at),
-        "finished_at": _time(each.finished_at),
+        "next_at": moment_text(each.next_at),
+        "finished_at": moment_text(each.finished_at),
         "reason": each.reason,
         "said": each.said,
         "url": each.url,
@@ -211,8 +211,8 @@ def _run(run: RunRow) -> dict[str, object]:
     return {
         "id": run.id,
         "worker": run.worker,
-        "began_at": _time(run.began),
-        "ended_at": _time(run.ended),
+        "began_at": moment_text(run.began),
+        "ended_at": moment_text(run.ended),
         "reads": run.reads,
         "writes": run.writes,
         "pushes": len(run.pushes),
@@ -228,7 +228,3 @@ def _limit(given: argparse.Namespace) -> int:
 def _instant(at: datetime | None) -> int:
     """Milliseconds since 1970; 0 for no bound."""
     return max(1, round(at.timestamp() * 1000)) if at else 0
-
-
-def _time(instant: int) -> str:
-    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds") if instant else ""

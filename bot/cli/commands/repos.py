@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
+from bot.server.model import moment_text
 from bot.server.options import read_options
 from bot.server.scope import fits_any
 
@@ -45,9 +45,9 @@ def _cells(each: RepositoryStatus) -> tuple[str, ...]:
         each.state,
         str(threads) if threads >= 0 else "",
         f"{estimate.percent} %" if estimate and estimate.percent >= 0 else "",
-        _time(each.done_at),
-        _time(each.row.last_run),
-        _time(each.paused_until),
+        moment_text(each.done_at),
+        moment_text(each.row.last_run),
+        moment_text(each.paused_until),
         "observed" if each.is_observed else "",
     )
 
@@ -62,11 +62,7 @@ def _as_data(each: RepositoryStatus) -> dict[str, object]:
         "threads": each.row.threads if each.row.threads >= 0 else None,
         "read": estimate.read if estimate else None,
         "left": estimate.left if estimate and estimate.left >= 0 else None,
-        "done_at": _time(each.done_at) or None,
-        "last_run": _time(each.row.last_run) or None,
-        "paused_until": _time(each.paused_until) or None,
+        "done_at": moment_text(each.done_at) or None,
+        "last_run": moment_text(each.row.last_run) or None,
+        "paused_until": moment_text(each.paused_until) or None,
     }
-
-
-def _time(instant: int) -> str:
-    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds") if instant else ""
