@@ -27,10 +27,11 @@ from pathlib import Path
 
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
+from tests.ports import free_port
 from tests.server import postgres
 from tests.server.client import Line, Sent, delivered, issue_event
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
-from tests.server.stage import ROOT, ServerStage, free_port, until
+from tests.server.stage import ROOT, ServerStage, until
 
 KINDS = ("sqlite", "postgres")
 LINES = 100

@@ -14,7 +14,8 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.server.postgres import as_nobody, free_port
+from tests.ports import free_port
+from tests.server.postgres import as_nobody
 
 PROGRAM = "pgbouncer"
 

@@ -29,6 +29,7 @@ from bot.server.processes import opened
 from bot.server.web import WebDoor, create_app
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
+from tests.ports import free_port
 from tests.server.client import PASSWORD, SECRET
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,9 +83,7 @@ def main() -> int:
 @contextmanager
 def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """The port and the process of a web server that answers; it is told to stop with the block."""
-    place = web.bound("127.0.0.1", 0)
-    port = int(place.getsockname()[1])
-    place.close()
+    port = free_port()
     command = [sys.executable, "-m", "tests.server.doorway", str(folder), str(port), *flags]
     process = subprocess.Popen(command, cwd=ROOT)
     try:

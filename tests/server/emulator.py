@@ -20,7 +20,8 @@ from urllib.parse import parse_qs, urlsplit
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
 from tests.github.keys import key_pair
-from tests.server.stage import APP, REPOSITORY, ROOT, SECRET, SLUG, ServerStage, free_port, until
+from tests.ports import free_port
+from tests.server.stage import APP, REPOSITORY, ROOT, SECRET, SLUG, ServerStage, until
 
 VERSION = "0.12.2"
 NODE_VERSION = "24.19.0"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+
+from tests.ports import free_port
 
 GIVEN = "PRECEDENT_TEST_POSTGRES"
 """The environment variable that names a server that runs already, as a URL."""
@@ -108,9 +109,3 @@ def _tools() -> Path:
 
 def as_nobody() -> tuple[str, ...]:
     return NOBODY if os.geteuid() == 0 else ()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "octo-org/hello-world"
@@ -195,12 +195,6 @@ class ServerStage:
             other.wait()
         self.github.stop()
         self.git.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def until(condition: Callable[[], object], seconds: float = 30.0, told: Callable[[], str] = str) -> None:
