@@ -54,14 +54,14 @@ class CloneCache:
         return self._folder / ".empty"
 
     @contextmanager
-    def borrowed(self, lane: RepositoryKey) -> Iterator[Path]:
+    def borrowed(self, repository: RepositoryKey) -> Iterator[Path]:
         """Open the repository's folder exclusively; a temporary one if it is in use."""
-        with self._locked(lane.key) as is_ours:
+        with self._locked(repository.text) as is_ours:
             if not is_ours:
                 with tempfile.TemporaryDirectory(prefix=_APART, dir=self._folder) as apart:
                     yield Path(apart)
                 return
-            place = self._folder / lane.key
+            place = self._folder / repository.text
             with on_disk("make a folder"):
                 place.mkdir(exist_ok=True)
             try:
@@ -70,11 +70,11 @@ class CloneCache:
                 grown = self._used(place)
         self._make_room(grown)
 
-    def forget(self, lane: RepositoryKey) -> None:
+    def forget(self, repository: RepositoryKey) -> None:
         """Remove the clone of a repository, unless it is in use."""
-        with self._locked(lane.key) as is_ours:
+        with self._locked(repository.text) as is_ours:
             if is_ours:
-                self._remove(self._folder / lane.key)
+                self._remove(self._folder / repository.text)
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[bool]:

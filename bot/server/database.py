@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +44,20 @@ VERSION = 4
 SCHEMA = "schema"
 """The heartbeat whose time is the version of the tables."""
 
+_FORMER_HEARTBEATS = "pulses"
+"""The table of heartbeats up to version 3."""
+
 _TABLES = """
 create table if not exists deliveries (
-  seq {serial}, id text not null unique, lane text not null,
+  seq {serial}, id text not null unique, repository text not null,
   event text not null, action text not null, number {big} not null, is_pull integer not null,
   comment_id {big} not null, moved_to text not null, name text not null, private integer not null,
   received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
   state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
-  finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
+  finished_at {big} not null default 0, run text not null default '', reason text not null default '',
   said text not null default '', url text not null default '', matches text not null default '[]',
   nearest text not null default '[]', priority integer not null default 1);
-create index if not exists deliveries_lane on deliveries (lane, state, seq);
+create index if not exists deliveries_repository on deliveries (repository, state, seq);
 create index if not exists deliveries_state on deliveries (state, seq);
 create table if not exists queue (
   key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
@@ -63,16 +67,16 @@ create index if not exists queue_oldest on queue (history, since) where ready = 
 create index if not exists queue_histories on queue (key) where history = 1 and lease <> '';
 create index if not exists queue_due on queue (due) where ready = 0;
 create index if not exists queue_owner on queue (owner) where owner <> '';
-create table if not exists turns (
-  id text primary key, lane text not null, worker text not null,
+create table if not exists runs (
+  id text primary key, repository text not null, worker text not null,
   began {big} not null, ended {big} not null default 0, stages text not null default '[]',
   pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
   notes text not null default '[]');
-create index if not exists turns_began on turns (began);
+create index if not exists runs_began on runs (began);
 create table if not exists repositories (
-  lane text primary key, name text not null default '', private integer not null default 1,
+  key text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
-  pushes text not null default '[]', last_turn {big} not null default 0, rate_left integer not null default -1,
+  pushes text not null default '[]', last_run {big} not null default 0, rate_left integer not null default -1,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '');
 create table if not exists installations (
@@ -89,10 +93,25 @@ create table if not exists budgets (
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);
-create table if not exists pulses (name text primary key, said_at {big} not null, note text not null)
+create table if not exists heartbeats (name text primary key, said_at {big} not null, note text not null)
 """
 _OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
 """How PostgreSQL keeps a table whose rows change all the time."""
+
+RENAMES = {
+    4: (
+        "alter table pulses rename to heartbeats",
+        "alter table turns rename to runs",
+        "alter table runs rename column lane to repository",
+        "alter table deliveries rename column lane to repository",
+        "alter table deliveries rename column turn to run",
+        "alter table repositories rename column lane to key",
+        "alter table repositories rename column last_turn to last_run",
+        "drop index if exists deliveries_lane",
+        "drop index if exists turns_began",
+    ),
+}
+"""Statements that give each version its names, run once, before the tables of today are made."""
 
 MOVES = {
     2: (
@@ -102,14 +121,16 @@ MOVES = {
     3: ("alter table deliveries add column nearest text not null default '[]'",),
     4: (
         "alter table deliveries add column priority integer not null default 1",
-        "alter table turns drop column ticket",
+        "alter table runs drop column ticket",
         "drop table workers",
         "alter table repositories add column unread integer not null default 1",
         "alter table repositories add column threads bigint not null default -1",
         "alter table repositories add column history text not null default ''",
         "update repositories set unread = 0 where cursor > 0",
-        """insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries
-        where state in ('waiting', 'working') group by lane""",
+        """insert into queue (key, priority, since, due, ready) select repository, 1, min(received_at), 0, 0
+        from deliveries where state in ('waiting', 'working') group by repository""",
+        "update tallies set name = 'precedent_runs_total' where name = 'precedent_turns_total'",
+        "update tallied set counted = replace(counted, 'precedent_turns_total', 'precedent_runs_total')",
     ),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""
@@ -246,13 +267,13 @@ class Database:
                 made.rows("select pg_advisory_xact_lock(:number)", number=_MAKING)
                 made.change(f"create schema if not exists {OURS}")
             found = self._found(made)
-            for statement in statements(postgres=self.is_postgres):
+            missing = range((found or VERSION) + 1, VERSION + 1)
+            renames = chain.from_iterable(RENAMES.get(version, ()) for version in missing)
+            moves = chain.from_iterable(MOVES[version] for version in missing)
+            for statement in chain(renames, statements(postgres=self.is_postgres), moves):
                 made.change(statement)
-            for version in range((found or VERSION) + 1, VERSION + 1):
-                for statement in MOVES[version]:
-                    made.change(statement)
             made.change(
-                "insert into pulses (name, said_at, note) values (:name, :version, '{}')"
+                "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",
                 name=SCHEMA,
                 version=VERSION,
@@ -264,11 +285,12 @@ class Database:
             return self._found(asking)
 
     def _found(self, asking: Transaction) -> int:
-        there = "select 1 from pg_tables where schemaname = :ours and tablename = 'pulses'"
-        there = there if self.is_postgres else "select 1 from sqlite_master where name = 'pulses' and :ours <> ''"
-        if not asking.row(there, ours=OURS):
+        there = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
+        there = there if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
+        table = asking.row(there, ours=OURS, names=["heartbeats", _FORMER_HEARTBEATS])
+        if not table:
             return 0
-        row = asking.row("select said_at from pulses where name = :name", name=SCHEMA)
+        row = asking.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA)  # noqa: S608 (our names)
         found = int(row["said_at"]) if row else 0
         if found > VERSION:
             cause = f"the database has version {found}, which a newer release made; this one reads up to {VERSION}"

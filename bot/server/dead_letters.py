@@ -26,15 +26,15 @@ MOST_CHARACTERS = 200
 # Each reads the dead deliveries once, whatever the number of groups: after a long outage there may be many.
 _GROUPS = (
     "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
-    " count(distinct lane) as lanes from deliveries where {where} group by reason"
+    " count(distinct repository) as repositories from deliveries where {where} group by reason"
     " order by many desc, reason limit :most"
 )
 _NAMES = (
-    "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.lane) as name from"
-    " (select reason, lane, max(name) as name,"
-    " row_number() over (partition by reason order by count(*) desc, lane) as place"
-    " from deliveries where state = 'dead' and reason in :reasons group by reason, lane) as counted"
-    " left join repositories on repositories.lane = counted.lane where place <= :named order by place"
+    "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.repository) as name from"
+    " (select reason, repository, max(name) as name,"
+    " row_number() over (partition by reason order by count(*) desc, repository) as place"
+    " from deliveries where state = 'dead' and reason in :reasons group by reason, repository) as counted"
+    " left join repositories on repositories.key = counted.repository where place <= :named order by place"
 )
 _NEWEST = (
     "select * from deliveries where seq in (select seq from (select seq,"
@@ -119,7 +119,7 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
             row["many"],
             row["first"],
             row["last"],
-            row["lanes"],
+            row["repositories"],
             tuple(each["name"] for each in names if each["reason"] == row["reason"]),
             tuple(each for each in deliveries if each.reason == row["reason"]),
         )

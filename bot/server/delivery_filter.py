@@ -12,11 +12,11 @@ from bot.server.model import Delivery, Instant, RepositoryKey, State, moment_tex
 _CONDITIONS = {
     "seq": "seq = :seq",
     "state": "state = :state",
-    "lane": "lane = :lane",
+    "repository": "repository = :repository",
     "before": "seq < :before",
     "reason": "reason = :reason",
     "says": "lower(reason) like :says escape '!'",
-    "name": "(lower(name) = :name or lane in (select lane from repositories where lower(name) = :name))",
+    "name": "(lower(name) = :name or repository in (select key from repositories where lower(name) = :name))",
     "since": "received_at >= :since",
     "until": "received_at < :until",
     "ended": "finished_at <= :ended",
@@ -35,7 +35,7 @@ class DeliveryFilter:
     """
 
     state: State | None = None
-    lane: RepositoryKey | None = None
+    repository: RepositoryKey | None = None
     before: int = 0
     reason: str | None = None
     says: str = ""
@@ -50,7 +50,7 @@ class DeliveryFilter:
         named = {
             "": self.state or "",
             "number": self.seq or "",
-            "of": self.name or (self.lane.key if self.lane else ""),
+            "of": self.name or (self.repository.text if self.repository else ""),
             "with the reason": "none" if self.reason == "" else self.reason or "",
             "with a reason that contains": self.says,
             "received since": moment_text(self.since),
@@ -64,7 +64,7 @@ class DeliveryFilter:
         values = {
             "seq": self.seq or None,
             "state": self.state or None,
-            "lane": self.lane.key if self.lane else None,
+            "repository": self.repository.text if self.repository else None,
             "before": self.before or None,
             "reason": None if self.reason is None else clean(self.reason),
             "says": _pattern(self.says) if self.says else None,

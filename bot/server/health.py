@@ -47,7 +47,7 @@ SPARE = 200_000_000
 """Free bytes of disk below which nothing more is accepted."""
 
 log = logging.getLogger(__name__)
-Pulses = Mapping[str, tuple[Instant, Note]]
+Heartbeats = Mapping[str, tuple[Instant, Note]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
     """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
     queue = _queue(inbox, options, now)
     try:
-        pulses = inbox.heartbeats()
+        heartbeats = inbox.heartbeats()
     except WorldError:
         unknown = "unknown while the database is away"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
-    return [queue, _disk(options), _clock(pulses), _token(pulses, now, options), _workers(pulses, now)]
+    return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
 
 
-def alive(pulses: Pulses, now: Instant) -> list[str]:
+def alive(heartbeats: Heartbeats, now: Instant) -> list[str]:
     """Return the names of live workers, without their prefix."""
     return sorted(
         name.removeprefix(WORKER)
-        for name, (at, _note) in pulses.items()
+        for name, (at, _note) in heartbeats.items()
         if name.startswith(WORKER) and now - at <= ALIVE
     )
 
@@ -121,8 +121,8 @@ def _disk(options: ServerOptions) -> Check:
     return Check("disk", True, line) if free >= SPARE else Check("disk", False, f"only {line}: make room", stores=False)
 
 
-def _clock(pulses: Pulses) -> Check:
-    ahead = pulses[APP][1].get("ahead") if APP in pulses else None
+def _clock(heartbeats: Heartbeats) -> Check:
+    ahead = heartbeats[APP][1].get("ahead") if APP in heartbeats else None
     if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
     if abs(ahead) > SKEW:
@@ -130,10 +130,10 @@ def _clock(pulses: Pulses) -> Check:
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
 
 
-def _token(pulses: Pulses, now: Instant, options: ServerOptions) -> Check:
-    if APP not in pulses:
+def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Check:
+    if APP not in heartbeats:
         return Check("token", False, "GitHub has not said yet who we are: see the log of a worker")
-    at, note = pulses[APP]
+    at, note = heartbeats[APP]
     if fault := note.get("fault"):
         return Check("token", False, str(fault))
     if now - at > max(SEEN, 2 * options.sweep_minutes * 60_000):
@@ -143,8 +143,8 @@ def _token(pulses: Pulses, now: Instant, options: ServerOptions) -> Check:
     return Check("token", True, f"GitHub knows us as {note.get('slug') or 'the App'}")
 
 
-def _workers(pulses: Pulses, now: Instant) -> Check:
-    count = len(alive(pulses, now))
+def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
+    count = len(alive(heartbeats, now))
     if not count:
         return Check("workers", False, "none is running: what comes in is kept until one does")
     return Check("workers", True, f"{count} running")

@@ -67,13 +67,13 @@ PURGE_PAUSE = 0.02
 
 _T = TypeVar("_T", int, str)
 _INSERT = (
-    "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
+    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
     " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
 )
 _SETTLE = (
     "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
     " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
-    " where seq = :seq and turn = :turn and state = 'working'"
+    " where seq = :seq and run = :run and state = 'working'"
 )
 
 
@@ -101,7 +101,7 @@ class Inbox:
             return []
         with self.database.urgent() as put:
             fresh = _insert(put, [of_arrival(arrival) for arrival in first.values()])
-            self._call(put, [(first[name].lane.key, first[name].priority) for name in fresh])
+            self._call(put, [(first[name].repository.text, first[name].priority) for name in fresh])
         return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
 
     def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
@@ -112,15 +112,15 @@ class Inbox:
         the last pushes of the repository, the lease is given back until then. Those that only read history on wait
         while history does.
         """
-        lane, now = RepositoryKey.of(lease.key), self.now()
+        repository, now = RepositoryKey.of(lease.key), self.now()
         with self.database.transaction() as beginning:
             if not self.queue.lock(beginning, lease):
                 return None
             known = within(beginning, self.now)
-            row = known.lane(lane)
-            later = max(known.paused_until(lane.installation, OF_ALL), earliest(row.pushes))
-            history = known.paused_until(lane.installation, OF_HISTORY)
-            due = _due(beginning, lane, now, with_history=history <= now) if later <= now else []
+            row = known.repository(repository)
+            later = max(known.paused_until(repository.installation, OF_ALL), earliest(row.pushes))
+            history = known.paused_until(repository.installation, OF_HISTORY)
+            due = _due(beginning, repository, now, with_history=history <= now) if later <= now else []
             # One that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
             if not first:
@@ -128,15 +128,15 @@ class Inbox:
                 return None
             alone = len(first) == 1
             begun = max(1, first[0].begun) + 1 if alone else 1
-            taken = [replace(each, state="working", begun=begun, turn=lease.id) for each in first]
+            taken = [replace(each, state="working", begun=begun, run=lease.id) for each in first]
             beginning.change(
-                "update deliveries set state = 'working', begun = :begun, turn = :turn where seq in :seqs",
+                "update deliveries set state = 'working', begun = :begun, run = :run where seq in :seqs",
                 begun=begun,
-                turn=lease.id,
+                run=lease.id,
                 seqs=[each.seq for each in taken],
             )
-            known.began(lane, taken[0].name, private=taken[0].private)
-            work = PendingWork(lease, lane, tuple(taken), now)
+            known.began(repository, taken[0].name, private=taken[0].private)
+            work = PendingWork(lease, repository, tuple(taken), now)
             _open_run(beginning, work, self.worker)
         return work
 
@@ -159,7 +159,7 @@ class Inbox:
                 return False
             known = within(ending, self.now)
             _settle(ending, work, results, now)
-            row = _row_after_run(known.lane(work.lane), work, report, now)
+            row = _row_after_run(known.repository(work.repository), work, report, now)
             known.keep(row)
             _close_run(ending, work, report, now)
             if report.requeue_after:
@@ -167,13 +167,13 @@ class Inbox:
             self._finish(ending, work.lease, now, is_unread=row.is_unread)
             add_counts(ending, tally_run(results, report))
             # Last, as other runs of the installation write the same rows.
-            Budgets(lambda: nullcontext(ending), self.now).store(work.lane.installation, report.rates)
+            Budgets(lambda: nullcontext(ending), self.now).store(work.repository.installation, report.rates)
         return True
 
     def abandon(self) -> int:
         """Give back all leases of this worker, which was told to stop. Its unfinished runs count as never begun."""
         sql = (
-            "update deliveries set begun = 0 where state = 'working' and turn in"
+            "update deliveries set begun = 0 where state = 'working' and run in"
             " (select lease from queue where owner = :owner and owner <> '')"
         )
         with self.database.transaction() as leaving:
@@ -189,11 +189,11 @@ class Inbox:
         return Budgets(self.database.transaction, self.now)
 
     def deliveries(
-        self, *, state: State | None = None, lane: RepositoryKey | None = None, before: int = 0, limit: int = 50
+        self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
         """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
         with self.database.transaction() as asking:
-            return select_deliveries(asking, DeliveryFilter(state, lane, before), limit)
+            return select_deliveries(asking, DeliveryFilter(state, repository, before), limit)
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
         """A delivery and the last run that handled it; None for an unknown number."""
@@ -201,8 +201,8 @@ class Inbox:
             row = asking.row("select * from deliveries where seq = :seq", seq=seq)
             if row is None:
                 return None
-            turn = asking.row("select * from turns where id = :turn", turn=row["turn"])
-            return delivery_row(row), run_row(turn) if turn else None
+            run = asking.row("select * from runs where id = :run", run=row["run"])
+            return delivery_row(row), run_row(run) if run else None
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
         """Which of these deliveries have arrived."""
@@ -216,12 +216,12 @@ class Inbox:
         """Dead → waiting, with the attempts reset and due now. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
-            " reason = '' where state = 'dead' and seq in :seqs returning lane, priority"
+            " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
         )
         now = self.now()
         with self.database.transaction() as retrying:
             found = [row for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
-            self._call(retrying, [(row["lane"], Priority(row["priority"])) for row in found])
+            self._call(retrying, [(row["repository"], Priority(row["priority"])) for row in found])
             if audit:
                 audit.add(retrying, len(seqs), len(found), now)
             return len(found)
@@ -270,7 +270,7 @@ class Inbox:
         while self._purge_runs(before) == PURGED_AT_ONCE:
             time.sleep(PURGE_PAUSE)
         with self.database.transaction() as purging:
-            workers = "delete from pulses where name like :workers and said_at < :before"
+            workers = "delete from heartbeats where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
             purge_audit(purging, before)
@@ -302,7 +302,7 @@ class Inbox:
             time.sleep(PURGE_PAUSE)
 
     def _purge_runs(self, before: Instant) -> int:
-        sql = "delete from turns where id in (select id from turns where began < :before order by began limit :many)"
+        sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
         with self.database.transaction() as purging:
             return purging.change(sql, before=before, many=PURGED_AT_ONCE)
 
@@ -320,7 +320,7 @@ class Inbox:
         """Replace the note of a worker, the App, the clock or the resync."""
         with self.database.transaction() as saying:
             saying.change(
-                "insert into pulses (name, said_at, note) values (:name, :now, :note)"
+                "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
                 " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
                 name=name,
                 now=self.now(),
@@ -330,15 +330,15 @@ class Inbox:
     def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         """The last note under each name, and when it was written."""
         with self.database.transaction() as asking:
-            found = asking.rows("select * from pulses where name <> :schema", schema=SCHEMA)
+            found = asking.rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
 
     def lead(self, name: str, seconds: float) -> bool:
         """Whether this process is the one of this name, which it stays for so many seconds after each call."""
         sql = (
-            "insert into pulses (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
+            "insert into heartbeats (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
             " said_at = excluded.said_at, note = excluded.note"
-            " where pulses.note = excluded.note or pulses.said_at < :before"
+            " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
         )
         now = self.now()
         with self.database.transaction() as leading:
@@ -362,10 +362,11 @@ class Inbox:
         sql = (
             "select case when priority = :last and next_at < :history then :history"
             " when next_at < :least then :least else next_at end as due, min(priority) as priority"
-            " from deliveries where lane = :lane and state in ('waiting', 'working') group by 1 order by 1 limit 1"
+            " from deliveries where repository = :repository and state in ('waiting', 'working')"
+            " group by 1 order by 1 limit 1"
         )
         latest = max(at_least, history)
-        row = ending.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), lane=lease.key)
+        row = ending.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
         is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
         due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
         self.queue.finish(ending, lease, due, priority, is_unread=is_unread)
@@ -383,23 +384,24 @@ def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) ->
     return [row["id"] for row in sorted(found, key=lambda row: row["seq"])]
 
 
-def _due(transaction: Transaction, lane: RepositoryKey, now: Instant, *, with_history: bool) -> list[Delivery]:
+def _due(transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool) -> list[Delivery]:
     """The due deliveries, with those that a dead run left; those begun too often become dead."""
     transaction.change(
-        "update deliveries set state = 'waiting' where lane = :lane and state = 'working'", lane=lane.key
+        "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
+        repository=repository.text,
     )
     transaction.change(
         "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
-        " where lane = :lane and state = 'waiting' and begun > :most",
+        " where repository = :repository and state = 'waiting' and begun > :most",
         why=NEVER_ENDED,
         now=now,
-        lane=lane.key,
+        repository=repository.text,
         most=MOST_ALONE,
     )
     found = transaction.rows(
-        "select * from deliveries where lane = :lane and state = 'waiting' and next_at <= :now and priority <= :last"
-        " order by seq limit :most",
-        lane=lane.key,
+        "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
+        " and priority <= :last order by seq limit :most",
+        repository=repository.text,
         now=now,
         last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
         most=MOST_AT_ONCE,
@@ -411,14 +413,14 @@ def _settle(transaction: Transaction, work: PendingWork, results: Sequence[Resul
     """Store each result. A delivery without one waits as if its worker had died with it."""
     had = {each.seq: each for each in work.deliveries}
     transaction.change_each(_SETTLE, [of_result(had[each.seq], each, now) for each in results if each.seq in had])
-    transaction.change("update deliveries set state = 'waiting' where turn = :turn and state = 'working'", turn=work.id)
+    transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
 
 def _open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
     transaction.change(
-        "insert into turns (id, lane, worker, began) values (:id, :lane, :worker, :began)",
+        "insert into runs (id, repository, worker, began) values (:id, :repository, :worker, :began)",
         id=work.id,
-        lane=work.lane.key,
+        repository=work.repository.text,
         worker=worker,
         began=work.began_at,
     )
@@ -426,7 +428,7 @@ def _open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
 
 def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, now: Instant) -> None:
     transaction.change(
-        "update turns set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
+        "update runs set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
         " notes = :notes where id = :id",
         now=now,
         stages=written(report.stages),
@@ -441,23 +443,23 @@ def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, n
 def _look_again(
     transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
 ) -> None:
-    """Look at the lane again then: through a follow-up that already waits, or else a new one of our own."""
+    """Look at the repository again then: through a follow-up that already waits, or else a new one of our own."""
     at = report.requeue_after
     urgency = Priority.HISTORY if at <= now else report.urgency
     waits = transaction.change(
         "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
         " priority = case when priority < :urgency then priority else :urgency end"
-        " where lane = :lane and state = 'waiting' and event = :event",
+        " where repository = :repository and state = 'waiting' and event = :event",
         at=at,
         urgency=int(urgency),
-        lane=work.lane.key,
+        repository=work.repository.text,
         event=FOLLOW_UP,
     )
     if not waits:
-        name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.lane.key}-{work.id}"
+        name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
         again = Arrival(
             name,
-            work.lane,
+            work.repository,
             Event(FOLLOW_UP),
             name=row.name,
             private=row.private,

@@ -17,7 +17,7 @@ def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
     event = arrival.event
     return {
         "id": arrival.id,
-        "lane": arrival.lane.key,
+        "repository": arrival.repository.text,
         "event": clean(event.name),
         "action": clean(event.action),
         "number": event.number or 0,
@@ -39,7 +39,7 @@ def of_result(delivery: Delivery, result: Result, now: Instant) -> dict[str, str
     waits = result.state == "waiting"
     return {
         "seq": delivery.seq,
-        "turn": delivery.turn,
+        "run": delivery.run,
         "state": result.state,
         "reason": clean(result.reason),
         "next_at": result.next_at if waits else 0,
@@ -57,7 +57,7 @@ def delivery_row(row: Row) -> Delivery:
     return Delivery(
         seq=row["seq"],
         id=row["id"],
-        lane=RepositoryKey.of(row["lane"]),
+        repository=RepositoryKey.of(row["repository"]),
         event=_event(row),
         name=row["name"],
         private=bool(row["private"]),
@@ -67,7 +67,7 @@ def delivery_row(row: Row) -> Delivery:
         begun=row["begun"],
         next_at=row["next_at"],
         finished_at=row["finished_at"],
-        turn=row["turn"],
+        run=row["run"],
         reason=row["reason"],
         said=row["said"],
         url=row["url"],
@@ -90,10 +90,10 @@ def _event(row: Row) -> Event:
 
 
 def run_row(row: Row) -> RunRow:
-    """A row of ``turns``."""
+    """A row of ``runs``."""
     return RunRow(
         id=row["id"],
-        lane=RepositoryKey.of(row["lane"]),
+        repository=RepositoryKey.of(row["repository"]),
         worker=row["worker"],
         began=row["began"],
         ended=row["ended"],
@@ -176,7 +176,7 @@ def tally_run(results: Sequence[Result], report: RunReport) -> dict[tuple[str, t
     def add(name: str, *labels: str, much: float = 1) -> None:
         counted[name, labels] = counted.get((name, labels), 0) + much
 
-    add("precedent_turns_total", "again" if failed else "done")
+    add("precedent_runs_total", "again" if failed else "done")
     for result in results:
         if result.state != "waiting":
             add("precedent_answers_total", result.said or result.state, _short(result.reason))

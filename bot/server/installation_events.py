@@ -68,12 +68,16 @@ class InstallationEvents:
                 return self._selection(delivery)
             case "repository":
                 return self._repository(delivery)
-        return "not of this lane"
+        return "not of this repository"
 
     def _installation(self, delivery: Delivery) -> str:
-        installation, extra = delivery.lane.installation, dict(delivery.extra)
+        installation, extra = delivery.repository.installation, dict(delivery.extra)
         account = extra.get("account", "")
-        known = [row.lane for row in self.inbox.installations().lanes() if row.lane.installation == installation]
+        known = [
+            row.repository
+            for row in self.inbox.installations().repositories()
+            if row.repository.installation == installation
+        ]
         match delivery.event.action:
             case "created" | "unsuspend" | "new_permissions_accepted":
                 self.receives(installation, account)
@@ -83,17 +87,17 @@ class InstallationEvents:
                     return OVER
                 self.inbox.installations().installed(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
-                return _dropped(SUSPENDED, sum(self._rest(lane) for lane in known))
+                return _dropped(SUSPENDED, sum(self._rest(repository) for repository in known))
             case "deleted":
                 self.inbox.installations().installed(installation, account, "gone")
                 self.tokens.forget(installation=installation)
-                return _dropped(UNINSTALLED, sum(self.loses(lane, UNINSTALLED) for lane in known))
+                return _dropped(UNINSTALLED, sum(self.loses(repository, UNINSTALLED) for repository in known))
         return NOTHING
 
     def _selection(self, delivery: Delivery) -> str:
         added, removed = _named(delivery, "added"), _named(delivery, "removed")
         if added:
-            self.receives(delivery.lane.installation, dict(delivery.extra).get("account", ""))
+            self.receives(delivery.repository.installation, dict(delivery.extra).get("account", ""))
         dropped = self.leaves(removed, REMOVED)
         looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
         told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
@@ -103,14 +107,18 @@ class InstallationEvents:
         about = _named(delivery, "repository")
         if not about:
             return NOTHING
-        lane = about[0]
-        self.tokens.forget(lane)
+        repository = about[0]
+        self.tokens.forget(repository)
         match delivery.event.action:
             case "deleted":
-                return _dropped(DELETED, self.leaves([lane], DELETED))
+                return _dropped(DELETED, self.leaves([repository], DELETED))
             case "transferred":
-                rows = self.inbox.installations().lanes()
-                former = [row.lane for row in rows if row.lane.repository == lane.repository and row.lane != lane]
+                rows = self.inbox.installations().repositories()
+                former = [
+                    row.repository
+                    for row in rows
+                    if row.repository.number == repository.number and row.repository != repository
+                ]
                 dropped = self.leaves(former, MOVED)
                 return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
         return "what is known of it is asked for again"
@@ -121,52 +129,52 @@ class InstallationEvents:
         self.tokens.forget(installation=installation)
         self.inbox.heartbeat(PLACES, {"day": 0})
 
-    def leaves(self, lanes: Iterable[RepositoryKey], why: str) -> int:
+    def leaves(self, repositories: Iterable[RepositoryKey], why: str) -> int:
         """Remove those repositories for which GitHub gives no token: events may be late, and lists incomplete.
 
         Returns the number of dropped deliveries. Raises ForgeError.
         """
-        return sum(self.loses(lane, why) for lane in lanes if self._is_gone(lane))
+        return sum(self.loses(repository, why) for repository in repositories if self._is_gone(repository))
 
-    def _is_gone(self, lane: RepositoryKey) -> bool:
+    def _is_gone(self, repository: RepositoryKey) -> bool:
         """Whether it is gone; a suspended installation may come back."""
-        refusal = self._refusal(lane)
+        refusal = self._refusal(repository)
         return refusal is not None and not isinstance(refusal, Suspended)
 
-    def _rests(self, lanes: Iterable[RepositoryKey]) -> bool:
+    def _rests(self, repositories: Iterable[RepositoryKey]) -> bool:
         """Whether the installation is suspended: not if GitHub gives a token for any of these."""
-        return all(self._refusal(lane) for lane in islice(lanes, ASKED))
+        return all(self._refusal(repository) for repository in islice(repositories, ASKED))
 
-    def _refusal(self, lane: RepositoryKey) -> NotInstalled | None:
-        self.tokens.forget(lane)
+    def _refusal(self, repository: RepositoryKey) -> NotInstalled | None:
+        self.tokens.forget(repository)
         try:
-            self.tokens.grant(lane, self.now)
+            self.tokens.grant(repository, self.now)
         except NotInstalled as error:
             return error
         except NotPermitted:  # it is installed, but has not accepted new permissions
             return None
         return None
 
-    def loses(self, lane: RepositoryKey, why: str) -> int:
+    def loses(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""
-        self.tokens.forget(lane)
-        dropped = self.inbox.installations().gone(lane, why)
-        self.forget(lane)
+        self.tokens.forget(repository)
+        dropped = self.inbox.installations().gone(repository, why)
+        self.forget(repository)
         return dropped
 
-    def looks(self, lanes: Iterable[RepositoryKey], cause: str) -> int:
+    def looks(self, repositories: Iterable[RepositoryKey], cause: str) -> int:
         """Make these repositories catch up; returns how many were not scheduled already.
 
         ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing. To catch up in a repository that was never
         read is to read its history, which is the least urgent of all.
         """
         app, _, name = cause.partition(":")
-        known = {row.lane: row for row in self.inbox.installations().lanes()}
-        rows = [known.get(lane, RepositoryRow(lane)) for lane in sorted(set(lanes))]
+        known = {row.repository: row for row in self.inbox.installations().repositories()}
+        rows = [known.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
             Arrival(
-                f"{app}:catch-up-{row.lane.key}-{name}",
-                row.lane,
+                f"{app}:catch-up-{row.repository.text}-{name}",
+                row.repository,
                 Event("catch-up"),
                 received_at=self.now,
                 priority=Priority.HISTORY if row.is_unread else Priority.CATCH_UP,
@@ -177,22 +185,24 @@ class InstallationEvents:
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
         return sum(sum(self.inbox.put(group)) for group in groups)
 
-    def _rest(self, lane: RepositoryKey) -> int:
+    def _rest(self, repository: RepositoryKey) -> int:
         """Drop the waiting deliveries of a repository that stays known; catching up will find everything."""
         dropped = 0
-        while found := self.inbox.deliveries(state="waiting", lane=lane, limit=_MOST):
+        while found := self.inbox.deliveries(state="waiting", repository=repository, limit=_MOST):
             count = self.inbox.drop([each.seq for each in found], SUSPENDED)
             dropped += count
             if not count:
                 break
-        self.forget(lane)
+        self.forget(repository)
         return dropped
 
 
 def _named(delivery: Delivery, key: str) -> list[RepositoryKey]:
     numbers = dict(delivery.extra).get(key, "").split(",")
     return [
-        RepositoryKey(delivery.lane.installation, int(each)) for each in numbers if each.isascii() and each.isdigit()
+        RepositoryKey(delivery.repository.installation, int(each))
+        for each in numbers
+        if each.isascii() and each.isdigit()
     ]
 
 

@@ -65,46 +65,46 @@ class Installations:
             row = asking.row(sql, now=self._now(), resources=list(resources))
         return int(row["paused"]) if row else 0
 
-    def seen(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
+    def seen(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
         """Store the current name of a repository; one that was gone is active again."""
         with self._opened() as keeping:
             keeping.change(
-                "insert into repositories (lane, name, private) values (:lane, :name, :private) on conflict (lane)"
+                "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key)"
                 " do update set name = excluded.name, private = excluded.private, state = 'active'",
-                lane=lane.key,
+                key=repository.text,
                 name=name,
                 private=int(private),
             )
 
-    def gone(self, lane: RepositoryKey, why: str) -> int:
+    def gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         now = self._now()
         with self._opened() as losing:
             losing.change(
-                "insert into repositories (lane, state, changed) values (:lane, 'gone', :now)"
-                " on conflict (lane) do update set state = 'gone', changed = excluded.changed",
-                lane=lane.key,
+                "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
+                " on conflict (key) do update set state = 'gone', changed = excluded.changed",
+                key=repository.text,
                 now=now,
             )
             return losing.change(
                 "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
-                " where lane = :lane and state = 'waiting'",
+                " where repository = :repository and state = 'waiting'",
                 why=why,
                 now=now,
-                lane=lane.key,
+                repository=repository.text,
             )
 
-    def lane(self, lane: RepositoryKey) -> RepositoryRow:
+    def repository(self, repository: RepositoryKey) -> RepositoryRow:
         """Return the row of a repository, an empty one if it is unknown."""
         with self._opened() as asking:
-            row = asking.row("select * from repositories where lane = :lane", lane=lane.key)
-        return repository_row(row) if row else RepositoryRow(lane)
+            row = asking.row("select * from repositories where key = :key", key=repository.text)
+        return repository_row(row) if row else RepositoryRow(repository)
 
-    def unread(self, lanes: Sequence[str]) -> frozenset[str]:
+    def unread(self, keys: Sequence[str]) -> frozenset[str]:
         """Return the keys of those repositories whose history was never read completely, unknown ones too."""
         with self._opened() as asking:
-            found = asking.rows("select lane from repositories where lane in :lanes and unread = 0", lanes=list(lanes))
-        return frozenset(lanes) - {row["lane"] for row in found} - {key for key in lanes if key.endswith("-0")}
+            found = asking.rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
+        return frozenset(keys) - {row["key"] for row in found} - {key for key in keys if key.endswith("-0")}
 
     def pauses(self, resources: Sequence[str]) -> dict[int, Instant]:
         """Return the end of the last limit of any of these, for each installation that has one."""
@@ -117,21 +117,21 @@ class Installations:
         with self._opened() as asking:
             return {row["id"]: row["state"] for row in asking.rows("select id, state from installations")}
 
-    def lanes(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
+    def repositories(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         """Return the repositories that are not gone and had a run since then; all for 0."""
-        sql = "select * from repositories where state <> 'gone' and last_turn >= :since"
+        sql = "select * from repositories where state <> 'gone' and last_run >= :since"
         with self._opened() as asking:
             found = [repository_row(row) for row in asking.rows(sql, since=active_since)]
-        return sorted((row for row in found if row.lane.repository), key=lambda row: row.lane)
+        return sorted((row for row in found if row.repository.number), key=lambda row: row.repository)
 
-    def began(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
+    def began(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
         """Store that a repository has work, with the name in a payload if no name is known."""
         with self._opened() as keeping:
             keeping.change(
-                "insert into repositories (lane, name, private) values (:lane, :name, :private) on conflict (lane) do"
+                "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key) do"
                 " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
                 " private = case when repositories.name = '' then excluded.private else repositories.private end",
-                lane=lane.key,
+                key=repository.text,
                 name=name,
                 private=int(private),
             )
@@ -140,13 +140,13 @@ class Installations:
         """Store the state after a run."""
         with self._opened() as keeping:
             keeping.change(
-                "update repositories set cursor = :cursor, pushes = :pushes, last_turn = :last_turn,"
+                "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
                 " rate_left = :rate_left, backoff = :backoff, unread = :unread, threads = :threads, history = :history"
-                " where lane = :lane",
-                lane=row.lane.key,
+                " where key = :key",
+                key=row.repository.text,
                 cursor=row.cursor,
                 pushes=written(row.pushes),
-                last_turn=row.last_run,
+                last_run=row.last_run,
                 rate_left=row.rate_left,
                 backoff=row.backoff,
                 unread=int(row.is_unread),
@@ -173,12 +173,12 @@ def within(transaction: Transaction, now: Callable[[], Instant]) -> Installation
 def repository_row(row: Row) -> RepositoryRow:
     """Read a row of ``repositories``."""
     return RepositoryRow(
-        lane=RepositoryKey.of(row["lane"]),
+        repository=RepositoryKey.of(row["key"]),
         name=row["name"],
         private=bool(row["private"]),
         cursor=row["cursor"],
         pushes=tuple(json.loads(row["pushes"])),
-        last_run=row["last_turn"],
+        last_run=row["last_run"],
         rate_left=row["rate_left"],
         backoff=row["backoff"],
         is_unread=bool(row["unread"]),
@@ -207,26 +207,26 @@ class TokenCache:
         self._forgotten = 0
         self._lock = threading.Lock()
 
-    def grant(self, lane: RepositoryKey, now: Instant) -> Grant:
+    def grant(self, repository: RepositoryKey, now: Instant) -> Grant:
         """Return a token valid for 20 minutes, and the repository's current name. Raises NotInstalled, ForgeError."""
         with self._lock:
-            kept, forgotten = self._kept.get(lane), self._forgotten
+            kept, forgotten = self._kept.get(repository), self._forgotten
         if kept is not None and now + SPARE <= kept.expires_at:
             return kept
-        minted = self._api.create_token(lane.installation, lane.repository)
+        minted = self._api.create_token(repository.installation, repository.number)
         ends = min(minted.expires_at, now + LIFE)
-        fresh = Grant(lane, minted.token, minted.full_name, private=minted.private, expires_at=ends)
+        fresh = Grant(repository, minted.token, minted.full_name, private=minted.private, expires_at=ends)
         with self._lock:
             self._kept = {each: grant for each, grant in self._kept.items() if grant.expires_at > now}
             if forgotten == self._forgotten:
-                self._kept[lane] = fresh
+                self._kept[repository] = fresh
         return fresh
 
-    def forget(self, lane: RepositoryKey | None = None, installation: int = 0) -> None:
+    def forget(self, repository: RepositoryKey | None = None, installation: int = 0) -> None:
         """Forget the tokens of a repository or an installation, or all tokens."""
         with self._lock:
             self._forgotten += 1
             for each in list(self._kept):
-                is_meant = each == lane or each.installation == installation
-                if is_meant or (lane is None and not installation):
+                is_meant = each == repository or each.installation == installation
+                if is_meant or (repository is None and not installation):
                     del self._kept[each]

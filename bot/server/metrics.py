@@ -34,8 +34,8 @@ COUNTERS = {
 }
 """Name → its labels and help text."""
 
-FORMER = {"precedent_runs_total": "precedent_turns_total"}
-"""A counter → the name under which it is stored, and also exported for one more release."""
+FORMER = {"precedent_turns_total": "precedent_runs_total"}
+"""The former name of a counter, exported for one more release → its name."""
 
 STAGES = "precedent_stage_seconds"
 RECEIVED = "precedent_receive_seconds"

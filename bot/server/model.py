@@ -1,4 +1,4 @@
-"""The values of the webhook server: lanes, deliveries, runs and results. None has text of an issue."""
+"""The values of the webhook server: repository keys, deliveries, runs and results. None has text of an issue."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ class Priority(IntEnum):
     """A reading of the whole history goes on."""
 
 
-_LANE = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
+_KEY = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RepositoryKey:
     """One repository within one installation, by GitHub's numbers. Its deliveries are handled one after another.
 
-    ``repository`` 0 is the installation's own lane.
+    ``number`` 0 stands for the installation itself.
     """
 
     installation: int
-    repository: int
+    number: int
 
     @property
-    def key(self) -> str:
-        """The lane as text: partition of the queue, folder of the clone, key of the token."""
-        return f"{self.installation}-{self.repository}"
+    def text(self) -> str:
+        """As text: partition of the queue, folder of the clone, key of the token."""
+        return f"{self.installation}-{self.number}"
 
     @classmethod
-    def of(cls, key: str) -> RepositoryKey:
-        """The lane with this key. Raises ValueError for anything else."""
-        found = _LANE.fullmatch(key)
+    def of(cls, text: str) -> RepositoryKey:
+        """The key with this text. Raises ValueError for anything else."""
+        found = _KEY.fullmatch(text)
         if found is None:
-            raise ValueError(f"{key!r} is no lane")
+            raise ValueError(f"{text!r} is no repository key")
         return cls(int(found[1]), int(found[2]))
 
 
@@ -70,14 +70,14 @@ class RepositoryKey:
 class Arrival:
     """A delivery as it is stored: ids, and what `Event` needs to know where to look.
 
-    ``id`` is "APP:GUID", or "APP:catch-up-LANE-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
+    ``id`` is "APP:GUID", or "APP:catch-up-KEY-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
     are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
-    ``request`` is in every log line about it. ``extra`` has ("trace", …) if there are traces, and for an installation's
-    own lane also ("added", "17,18"), ("account", "octo-org").
+    ``request`` is in every log line about it. ``extra`` has ("trace", …) if there are traces, and for an installation
+    itself also ("added", "17,18"), ("account", "octo-org").
     """
 
     id: str
-    lane: RepositoryKey
+    repository: RepositoryKey
     event: Event
     name: str = ""
     private: bool = True
@@ -110,14 +110,14 @@ class Delivery:
     """A row of the inbox. ``seq`` is the order of arrival.
 
     ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended; while it waits, 1 means that a worker
-    died with it and others, 2 or more that it died with it alone, each further time one more. ``turn`` is its present
+    died with it and others, 2 or more that it died with it alone, each further time one more. ``run`` is its present
     or last run. ``matches`` are the issues that were shown, each with its similarity in 0..1; ``nearest`` the most
     similar ones, shown or not, each also with the kinds of its reasons, without their words.
     """
 
     seq: int
     id: str
-    lane: RepositoryKey
+    repository: RepositoryKey
     event: Event
     name: str
     private: bool
@@ -127,7 +127,7 @@ class Delivery:
     begun: int = 0
     next_at: Instant = 0
     finished_at: Instant = 0
-    turn: str = ""
+    run: str = ""
     reason: str = ""
     said: str = ""
     url: str = ""
@@ -157,7 +157,7 @@ class PendingWork:
     """The deliveries of one run, oldest first."""
 
     lease: Lease
-    lane: RepositoryKey
+    repository: RepositoryKey
     deliveries: tuple[Delivery, ...]
     began_at: Instant
 
@@ -229,7 +229,7 @@ class RunReport:
 class Grant:
     """A token for one repository, and the repository's present name. The token is in no repr, log or store."""
 
-    lane: RepositoryKey
+    repository: RepositoryKey
     token: str = field(repr=False)
     name: str = ""
     private: bool = True
@@ -241,7 +241,7 @@ class RunRow:
     """A run as the inbox stores it. ``ended`` is 0 while it runs and if its worker died. Stages are in seconds."""
 
     id: str
-    lane: RepositoryKey
+    repository: RepositoryKey
     worker: str
     began: Instant
     ended: Instant = 0
@@ -260,7 +260,7 @@ class RepositoryRow:
     is the `HistoryEstimate` as stored, "" while no history is read.
     """
 
-    lane: RepositoryKey
+    repository: RepositoryKey
     name: str = ""
     private: bool = True
     cursor: Instant = 0

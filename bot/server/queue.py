@@ -159,10 +159,10 @@ class WorkQueue:
             values["most"] = self.histories
             if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
                 claiming.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
-        order = "since" if self._is_turn_of_oldest() else "priority, since"
+        order = "since" if self._takes_oldest() else "priority, since"
         return claiming.row(_CLAIM.format(first=first.format(order=order, skip=self._skip)), **values)
 
-    def _is_turn_of_oldest(self) -> bool:
+    def _takes_oldest(self) -> bool:
         with self._counting:
             self._claims += 1
             return self._claims % OLDEST_EVERY == 0

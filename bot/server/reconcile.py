@@ -1,4 +1,4 @@
-"""Handles the waiting deliveries of one repository (its lane), whose key the worker has leased. Read this first.
+"""Handles the waiting deliveries of one repository, whose key the worker has leased. Read this first.
 
 lease → what is due → `RepositoryRun`: token, settings, clone, each event → results, and the end of the lease
 """
@@ -74,7 +74,7 @@ from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
 TROUBLE = 15.0
-"""Seconds until the next look at a lane whose run could not be begun or stored."""
+"""Seconds until the next look at a repository whose run could not be begun or stored."""
 
 PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
 """Seconds between tries to store the results of a run, so that it is not done again. A database is back by then."""
@@ -105,7 +105,7 @@ def reconcile(lease: Lease, run: RunDependencies) -> None:
     """Do the run of a leased repository. Never raises: nobody looks at a run that failed."""
     line = guarded(lambda: _reconcile(lease, run))
     if line:
-        told = {"lane": lease.key}
+        told = {"repository": lease.key}
         log.error("a run could not be started, or its results could not be stored: %s", line, extra=told)
         if line := guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
             log.error("its lease could not be given back, and runs out: %s", line, extra=told)
@@ -123,13 +123,13 @@ def _reconcile(lease: Lease, run: RunDependencies) -> None:
         if is_stored:
             _log(work, results)
         else:
-            log.warning("the results of a run were not stored, as it lost its lease", extra={"lane": lease.key})
+            log.warning("the results of a run were not stored, as it lost its lease", extra={"repository": lease.key})
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
     """Do what a run has to do. Returns the result of each delivery and what the run reports; expected errors and bugs
     become results."""
-    if work.lane.repository:
+    if work.repository.number:
         return RepositoryRun(work, run).make()
     try:
         scope = run.options.scope
@@ -146,7 +146,9 @@ def _ended(work: PendingWork, results: list[Result], report: RunReport, run: Run
         try:
             return run.inbox.end(work, results, report)
         except WorldError as error:
-            log.warning("the results of a run could not be stored yet: %s", error, extra={"lane": work.lane.key})
+            log.warning(
+                "the results of a run could not be stored yet: %s", error, extra={"repository": work.repository.text}
+            )
             run.pace.wait(run.stop, pause)
     return run.inbox.end(work, results, report)
 
@@ -155,7 +157,7 @@ def _log(work: PendingWork, results: list[Result]) -> None:
     had = {each.seq: each for each in work.deliveries}
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
-        told = {"lane": work.lane.key, "number": each.seq, "said": each.said, "reason": each.reason}
+        told = {"repository": work.repository.text, "number": each.seq, "said": each.said, "reason": each.reason}
         with log_fields(**fields_of([had[each.seq]])):
             log.log(level, "%s", each.state, extra=told)
 
@@ -218,13 +220,13 @@ class RepositoryRun:
         return list(self.results.values()), told
 
     def _go(self) -> None:
-        lane, run = self.work.lane, self.dependencies
+        repository, run = self.work.repository, self.dependencies
         self.run_log.on_stage("token")
-        row = run.inbox.installations().lane(lane)
-        self.budget = run.inbox.budgets().for_run(lane.installation)
-        grant = run.tokens.grant(lane, run.now())
+        row = run.inbox.installations().repository(repository)
+        self.budget = run.inbox.budgets().for_run(repository.installation)
+        grant = run.tokens.grant(repository, run.now())
         self.name = grant.name
-        run.inbox.installations().seen(lane, grant.name, private=grant.private)
+        run.inbox.installations().seen(repository, grant.name, private=grant.private)
         scope = run.options.scope
         if not scope.includes(grant.name):
             self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
@@ -234,7 +236,7 @@ class RepositoryRun:
         chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
-        with run.clones.borrowed(lane) as keep:
+        with run.clones.borrowed(repository) as keep:
             self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as built:
@@ -251,7 +253,7 @@ class RepositoryRun:
 
     def _resting(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""
-        until = self.dependencies.inbox.installations().paused_until(self.work.lane.installation, OF_HISTORY)
+        until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, OF_HISTORY)
         if until <= self.dependencies.now():
             return bot
         over = datetime.fromtimestamp(until / 1000, UTC)
@@ -268,9 +270,9 @@ class RepositoryRun:
 
     def _go_back(self) -> None:
         """Ask for the repository's present name. Raises RepositoryMoved for another name, NotInstalled, ForgeError."""
-        lane, tokens = self.work.lane, self.dependencies.tokens
-        tokens.forget(lane)
-        if tokens.grant(lane, self.dependencies.now()).name != self.name:
+        repository, tokens = self.work.repository, self.dependencies.tokens
+        tokens.forget(repository)
+        if tokens.grant(repository, self.dependencies.now()).name != self.name:
             raise RepositoryMoved("the repository got another name: it is looked at again")
 
     def _site(self, grant: Grant) -> RepositorySite:
@@ -372,17 +374,17 @@ class RepositoryRun:
 
     def _aftermath(self, error: PrecedentError) -> None:
         """Apply an error to more than the delivery that met it."""
-        lane, run = self.work.lane, self.dependencies
+        repository, run = self.work.repository, self.dependencies
         mark_error(error)
         self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
-            InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(lane, str(error))
+            InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(repository, str(error))
         elif isinstance(error, (Unauthorised, AuthFailed)):
-            run.tokens.forget(lane)
+            run.tokens.forget(repository)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
-            run.inbox.installations().pause(lane.installation, error.resource, limit_over(error, run.now()))
+            run.inbox.installations().pause(repository.installation, error.resource, limit_over(error, run.now()))
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
-            run.clones.forget(lane)
+            run.clones.forget(repository)
 
     def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
         """How far memory has read, and when to look again even if nothing happens.

@@ -32,7 +32,7 @@ class RepositoryStatus:
     @property
     def name(self) -> str:
         """The name, or the key if none is known yet."""
-        return self.row.name or self.row.lane.key
+        return self.row.name or self.row.repository.text
 
     @property
     def done_at(self) -> Instant:
@@ -47,7 +47,7 @@ def repository_list(
     states, limits, of_history = known.states(), known.pauses(OF_ALL), known.pauses(OF_HISTORY)
     found = []
     for row in rows:
-        estimate, installation = stored_estimate(row.history), row.lane.installation
+        estimate, installation = stored_estimate(row.history), row.repository.installation
         state = _state(row, states.get(installation, "active"), scope)
         until = limits.get(installation, 0)
         if state in ("unread", "reading"):

@@ -56,13 +56,13 @@ class PendingRedelivery:
 
 @dataclass(frozen=True, slots=True)
 class MissedDeliveries:
-    """The result of one search. ``lanes`` have answered deliveries that this database lacks: look at each once.
+    """The result of one search. ``repositories`` have answered deliveries that this database lacks: look at each once.
 
     ``given_up``: the ids of those that were requested three times and never came. ``trouble`` ended the search early.
     """
 
     asked: int = 0
-    lanes: frozenset[RepositoryKey] = frozenset()
+    repositories: frozenset[RepositoryKey] = frozenset()
     given_up: tuple[str, ...] = ()
     trouble: str = ""
 
@@ -107,7 +107,7 @@ class Redelivery:
         seen = [each.delivered_at for each in attempts]
         memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
         self._keep(memory)
-        return replace(found, lanes=_lanes(missing) if is_first else frozenset())
+        return replace(found, repositories=_repositories(missing) if is_first else frozenset())
 
     def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
         """Request the due deliveries, oldest first and at most MOST_REQUESTED, and remember them."""
@@ -159,7 +159,7 @@ def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], n
     return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
 
 
-def _lanes(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
+def _repositories(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
     return frozenset(
         RepositoryKey(each.installation_id, each.repository_id)
         for each in missing
@@ -174,22 +174,22 @@ def _is_answered(attempt: DeliveryInfo) -> bool:
 Loses = Callable[[RepositoryKey, str], object]
 
 HEARTBEAT = "cursors"
-"""The heartbeat that stores the last checked lane."""
+"""The heartbeat that stores the last checked repository."""
 
 QUARTER = 15 * MINUTE
 QUARTERS = DAY // QUARTER
 
 LATELY = 7 * DAY
-"""Lanes without a run for this long are not checked: they rarely miss anything."""
+"""Repositories without a run for this long are not checked: they rarely miss anything."""
 
 SLACK = 5 * MINUTE
 """Changes newer than memory's cursor by less than this are on their way."""
 
 MOST = 100
-"""Lanes that one resync asks GitHub about; those not asked about for the longest time come first."""
+"""Repositories that one resync asks GitHub about; those not asked about for the longest time come first."""
 
 WITHIN = 4
-"""Quarters of an hour in which a lane's daily look may still begin."""
+"""Quarters of an hour in which a repository's daily look may still begin."""
 
 
 class DriftCheck:
@@ -210,34 +210,33 @@ class DriftCheck:
         self._app = app
 
     def look(self, now: Instant, loses: Loses) -> int:
-        """Let the lanes that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked at all.
+        """Let the repositories that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked.
 
         ``loses`` is called for a repository that we may not see any more, with the reason.
         """
-        rows = self._next(self._ours(self._inbox.installations().lanes(active_since=now - LATELY)))
+        rows = self._next(self._ours(self._inbox.installations().repositories(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
-                if row.lane.installation not in limited:
+                if row.repository.installation not in limited:
                     caught_up += self._look_at(row, limited, now, loses)
-                last = row.lane.key
+                last = row.repository.text
         finally:
             if last:
-                self._inbox.heartbeat(HEARTBEAT, {"lane": last})
+                self._inbox.heartbeat(HEARTBEAT, {"repository": last})
         return caught_up
 
     def remind(self, now: Instant) -> int:
-        """Begin the daily look of each lane in its quarter of an hour, given by the repository's number. Returns how
-        many.
+        """Begin the daily look of each repository in its quarter of an hour, given by its number. Returns how many.
 
         The daily look reads feedback and changed pages; nobody waits for it.
         """
         due = []
-        for row in self._ours(self._inbox.installations().lanes()):
-            since = (now // QUARTER - row.lane.repository) % QUARTERS
+        for row in self._ours(self._inbox.installations().repositories()):
+            since = (now // QUARTER - row.repository.number) % QUARTERS
             if since < WITHIN:
-                day = (now // QUARTER - row.lane.repository) // QUARTERS
-                due.append(self._arrival(row, f"daily-{row.lane.key}-{day}", Event("schedule"), now))
+                day = (now // QUARTER - row.repository.number) // QUARTERS
+                due.append(self._arrival(row, f"daily-{row.repository.text}-{day}", Event("schedule"), now))
         known = self._inbox.known([each.id for each in due])
         return sum(sum(self._inbox.put([each])) for each in due if each.id not in known)
 
@@ -245,36 +244,42 @@ class DriftCheck:
         """The rows within the scope whose installation is neither suspended nor gone."""
         register = self._inbox.installations()
         rows = [row for row in rows if self._scope.includes(row.name)]
-        active = {number: register.state(number) == "active" for number in {row.lane.installation for row in rows}}
-        return sorted((row for row in rows if active[row.lane.installation]), key=lambda row: row.lane)
+        active = {
+            number: register.state(number) == "active" for number in {row.repository.installation for row in rows}
+        }
+        return sorted((row for row in rows if active[row.repository.installation]), key=lambda row: row.repository)
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
-        """The next lanes in turn, after the last checked one."""
+        """The next repositories in turn, after the last checked one."""
         _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
-            last = RepositoryKey.of(str(note.get("lane", "")))
+            last = RepositoryKey.of(str(note.get("repository", "")))
         except ValueError:
             last = RepositoryKey(0, 0)
-        return [*(row for row in rows if row.lane > last), *(row for row in rows if row.lane <= last)][:MOST]
+        return [*(row for row in rows if row.repository > last), *(row for row in rows if row.repository <= last)][
+            :MOST
+        ]
 
     def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 if it lags behind. Errors of one repository do not keep the next one from being checked."""
-        busy = (self._inbox.deliveries(state=state, lane=row.lane, limit=1) for state in ("waiting", "working"))
+        busy = (
+            self._inbox.deliveries(state=state, repository=row.repository, limit=1) for state in ("waiting", "working")
+        )
         if not row.cursor or any(busy):
             return 0
         try:
-            newest = self._newest(self._tokens.grant(row.lane, now))
+            newest = self._newest(self._tokens.grant(row.repository, now))
         except NotInstalled as error:
             if not isinstance(error, Suspended):
-                loses(row.lane, str(error))
+                loses(row.repository, str(error))
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE
-            self._inbox.installations().pause(row.lane.installation, error.resource, until)
-            limited.add(row.lane.installation)
+            self._inbox.installations().pause(row.repository.installation, error.resource, until)
+            limited.add(row.repository.installation)
             return 0
         except Unauthorised:
-            self._tokens.forget(row.lane)
+            self._tokens.forget(row.repository)
             return 0
         except Unreachable as error:
             raise WorldError(f"the check for repositories that lag behind failed: {error}") from error
@@ -282,13 +287,19 @@ class DriftCheck:
             return 0
         if newest <= row.cursor + SLACK:
             return 0
-        # The name has the newest change and memory's cursor: a lane is sent on only while it makes progress.
-        arrival = self._arrival(row, f"catch-up-{row.lane.key}-{newest}-{row.cursor}", Event("catch-up"), now)
+        # The name has the newest change and memory's cursor: a repository is sent on only while it makes progress.
+        arrival = self._arrival(row, f"catch-up-{row.repository.text}-{newest}-{row.cursor}", Event("catch-up"), now)
         return sum(self._inbox.put([arrival]))
 
     def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         return Arrival(
-            f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now, priority=Priority.CATCH_UP
+            f"{self._app}:{name}",
+            row.repository,
+            event,
+            row.name,
+            row.private,
+            received_at=now,
+            priority=Priority.CATCH_UP,
         )
 
 
@@ -317,7 +328,7 @@ class Resync:
         tokens: TokenCache,
         forget: Callable[[RepositoryKey], None],
     ) -> None:
-        """``tokens`` are shared with the worker, to request fewer; ``forget`` removes a lane's files."""
+        """``tokens`` are shared with the worker, to request fewer; ``forget`` removes a repository's files."""
         self._api = api
         self._inbox = inbox
         self._options = options
@@ -358,7 +369,7 @@ class Resync:
             notes.append(f"not all missed deliveries were requested again: {found.trouble}")
         if found.given_up:
             notes.append(f"deliveries that were requested again and never came: {', '.join(found.given_up)}")
-        self._events(now).looks(found.lanes, f"{self._options.app_id}:first-{now // DAY}")
+        self._events(now).looks(found.repositories, f"{self._options.app_id}:first-{now // DAY}")
         return found.asked
 
     def _list_repositories(self, now: Instant) -> int:
@@ -371,16 +382,16 @@ class Resync:
         listing: Note = {"day": today, "scope": self._scope.digest}
         if before and before[1] == listing:
             return 0
-        known = {row.lane for row in register.lanes()}
+        known = {row.repository for row in register.repositories()}
         listed: set[RepositoryKey] = set()
         for place in self._api.installations():
             register.installed(place.id, place.account, "suspended" if place.suspended else "active")
-            listed |= {lane for lane in known if place.suspended and lane.installation == place.id}
+            listed |= {repository for repository in known if place.suspended and repository.installation == place.id}
             for number, name, private in () if place.suspended else self._seen(place.id):
-                lane = RepositoryKey(place.id, number)
-                if lane in known or self._scope.includes(name):
-                    listed.add(lane)
-                    register.seen(lane, name, private=private)
+                repository = RepositoryKey(place.id, number)
+                if repository in known or self._scope.includes(name):
+                    listed.add(repository)
+                    register.seen(repository, name, private=private)
         self._leave(known - listed, now)
         found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
         if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
@@ -395,7 +406,7 @@ class Resync:
             return []
 
     def _leave(self, unlisted: Collection[RepositoryKey], now: Instant) -> None:
-        """Give up a lane that GitHub does not list, if a token for it is refused as well."""
+        """Give up a repository that GitHub does not list, if a token for it is refused as well."""
         try:
             self._events(now).leaves(unlisted, UNINSTALLED)
         except ForgeError as error:
@@ -423,9 +434,9 @@ class NewestChanges:
 
     def __call__(self, grant: Grant) -> Instant:
         """Return the time of the newest change, 0 for none. Raises ForgeError."""
-        last = self._last.pop(grant.lane, NewestChange(None, ""))
+        last = self._last.pop(grant.repository, NewestChange(None, ""))
         found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
-        self._last[grant.lane] = found
+        self._last[grant.repository] = found
         if len(self._last) > ASKED_ABOUT:
             self._last.popitem(last=False)
         return round(1000 * found.at.timestamp()) if found.at else 0

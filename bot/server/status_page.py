@@ -78,27 +78,28 @@ def status_page(
 ) -> str:
     """Return the status page. Raises WorldError without the database."""
     wanted = wanted or DeliveryFilter()
-    rows = inbox.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
+    rows = inbox.deliveries(state=wanted.state, repository=wanted.repository, before=wanted.before, limit=PAGE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
-    lanes = sorted(inbox.installations().lanes(), key=lambda row: (-row.last_run, row.name))
-    names = {row.lane: row.name for row in lanes}
+    repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
+    names = {row.repository: row.name for row in repositories}
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
-        "lead": _lead(lanes, counts),
+        "lead": _lead(repositories, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
         "limits": _limits(inbox.budgets().scarcest()),
         "said": _said(inbox.counters()),
         "filters": _filters(wanted, counts),
-        "filtered": _shown(wanted, lanes),
-        "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
+        "filtered": _shown(wanted, repositories),
+        "entries": [_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE]],
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
         "repositories": [
-            _repository(each, now) for each in repository_list(lanes[:REPOSITORIES], inbox.installations(), scope, now)
+            _repository(each, now)
+            for each in repository_list(repositories[:REPOSITORIES], inbox.installations(), scope, now)
         ],
-        "more": max(0, len(lanes) - REPOSITORIES),
+        "more": max(0, len(repositories) - REPOSITORIES),
     }
     return render_page("status.html.j2", values | frame(now))
 
@@ -140,9 +141,9 @@ def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
     return "fair" if counts.get("dead", 0) else "good"
 
 
-def _lead(lanes: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
+def _lead(repositories: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
     busy = counts.get("waiting", 0) + counts.get("working", 0)
-    known = f"It looks after {counted(len(lanes), 'repository', 'repositories')}." if lanes else ""
+    known = f"It looks after {counted(len(repositories), 'repository', 'repositories')}." if repositories else ""
     known = known or "It has not worked for any repository yet."
     return f"{known} {counted(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{known} Nothing waits."
 
@@ -150,7 +151,7 @@ def _lead(lanes: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
 def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     abouts: Mapping[State, str] = {
         "waiting": f"the oldest that is due came {oldest}" if oldest else "none is due",
-        "working": "in turns that run now",
+        "working": "in runs that go on now",
         "done": "with a comment, or silently",
         "dead": "given up for now; see why" if counts.get("dead", 0) else "none was given up",
     }
@@ -211,23 +212,23 @@ def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values
     return [
         {
             "name": STATES[state][1] if state else "All",
-            "link": _link(DeliveryFilter(state, wanted.lane)),
+            "link": _link(DeliveryFilter(state, wanted.repository)),
             "is_current": state == wanted.state,
-            "count": _many(counts.get(state, 0) if state else sum(counts.values())) if not wanted.lane else "",
+            "count": _many(counts.get(state, 0) if state else sum(counts.values())) if not wanted.repository else "",
         }
         for state in every
     ]
 
 
-def _shown(wanted: DeliveryFilter, lanes: Sequence[RepositoryRow]) -> Values | None:
-    if wanted.lane is None:
+def _shown(wanted: DeliveryFilter, repositories: Sequence[RepositoryRow]) -> Values | None:
+    if wanted.repository is None:
         return None
-    name = next((row.name for row in lanes if row.lane == wanted.lane), "")
-    return {"name": name or wanted.lane.key, "everything": _link(DeliveryFilter(wanted.state))}
+    name = next((row.name for row in repositories if row.repository == wanted.repository), "")
+    return {"name": name or wanted.repository.text, "everything": _link(DeliveryFilter(wanted.state))}
 
 
 def _link(wanted: DeliveryFilter, before: int = 0) -> str:
-    parts = {"state": wanted.state, "repository": wanted.lane.key if wanted.lane else "", "before": before}
+    parts = {"state": wanted.state, "repository": wanted.repository.text if wanted.repository else "", "before": before}
     query = "&".join(f"{name}={value}" for name, value in parts.items() if value)
     return f"/?{query}#deliveries" if query else "/#deliveries"
 
@@ -270,8 +271,10 @@ def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
 
 def repository_of(delivery: Delivery, name: str = "") -> str:
     """Return the name of the delivery's repository, else ``name``, else its numbers."""
-    lane = delivery.lane
-    return delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}")
+    repository = delivery.repository
+    return (
+        delivery.name or name or (repository.text if repository.number else f"installation {repository.installation}")
+    )
 
 
 def _repository(each: RepositoryStatus, now: Instant) -> Values:
@@ -282,7 +285,7 @@ def _repository(each: RepositoryStatus, now: Instant) -> Values:
         "name": each.name,
         "tags": [*filter(None, tags), *([each.state] if each.state in ("excluded", "suspended") else [])],
         "history": _history(each, now),
-        "link": _link(DeliveryFilter(lane=row.lane)),
+        "link": _link(DeliveryFilter(repository=row.repository)),
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
@@ -304,13 +307,13 @@ def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]
     if delivery.attempts:
         tries = counted(delivery.attempts, "try", "tries")
         steps.append({"at": None, "name": f"{tries} failed", "about": "each was followed by a longer pause"})
-    if run and delivery.turn == run.id:
+    if run and delivery.run == run.id:
         waited = lasted((run.began - delivery.received_at) / 1000)
         about = f"{waited} after it came, by worker {run.worker}"
-        steps.append({"at": moment(run.began), "name": "A turn of its repository began", "about": about})
+        steps.append({"at": moment(run.began), "name": "A run of its repository began", "about": about})
         if run.ended:
             took = f"it took {lasted((run.ended - run.began) / 1000)}"
-            steps.append({"at": moment(run.ended), "name": "The turn ended", "about": took})
+            steps.append({"at": moment(run.ended), "name": "The run ended", "about": took})
     if delivery.state == "waiting":
         later = delivery.next_at > now
         steps.append(
@@ -331,20 +334,20 @@ def _stages(run: RunRow | None) -> list[Values]:
 
 
 def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
-    lane, event = delivery.lane, delivery.event
+    repository, event = delivery.repository, delivery.event
     facts = [
         ("Delivery", delivery.id),
         ("Request", delivery.request),
         ("Event", f"{event.name}.{event.action}" if event.action else event.name),
-        ("Installation and repository", f"{lane.installation} and {lane.repository}"),
+        ("Installation and repository", f"{repository.installation} and {repository.number}"),
         ("Comment that it is about", str(event.comment_id or "")),
         ("Moved to", event.moved_to or ""),
         *((f"Of the {key}" if key == "account" else key.capitalize(), value) for key, value in delivery.extra),
-        ("Turn", delivery.turn),
+        ("Run", delivery.run),
     ]
     if run:
         pushes = counted(len(run.pushes), "push", "pushes")
-        facts.append(("Requests of the turn", f"{run.reads:,} read, {run.writes:,} written, {pushes}"))
+        facts.append(("Requests of the run", f"{run.reads:,} read, {run.writes:,} written, {pushes}"))
     return [(name, value) for name, value in facts if value]
 
 

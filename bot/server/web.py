@@ -308,7 +308,7 @@ class StatusRoutes:
             return role
         inbox = self._door.inbox
         found = inbox.delivery(_number(request.path_params["seq"]))
-        name = inbox.installations().lane(found[0].lane).name if found else ""
+        name = inbox.installations().repository(found[0].repository).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def dead(self, request: Request) -> Response:
@@ -379,10 +379,10 @@ def _wanted(query: Mapping[str, str]) -> DeliveryFilter:
     """The filter in the address; invalid parts are ignored."""
     state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
     try:
-        lane = RepositoryKey.of(query.get("repository", "")[:35])
+        repository = RepositoryKey.of(query.get("repository", "")[:35])
     except ValueError:
-        lane = None
-    return DeliveryFilter(state, lane, _number(query.get("before", "")))
+        repository = None
+    return DeliveryFilter(state, repository, _number(query.get("before", "")))
 
 
 def _number(text: str) -> int:
@@ -402,7 +402,7 @@ def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
     if not isinstance(heard, Arrival):
         return {}
     event = heard.event
-    return {"lane": heard.lane.key, "event": f"{event.name}.{event.action}".rstrip(".")}
+    return {"repository": heard.repository.text, "event": f"{event.name}.{event.action}".rstrip(".")}
 
 
 def _reply(status: int, said: str, request: str) -> Response:

@@ -249,7 +249,7 @@ def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, ow
 
 
 def _of_installation(
-    name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository, scope: RepositoryScope
+    name: str, payload: Mapping[str, Any], repository: RepositoryKey, place: PayloadRepository, scope: RepositoryScope
 ) -> Arrival:
     """``extra`` has the account, the ids of added and removed repositories, and the repository concerned.
 
@@ -264,7 +264,7 @@ def _of_installation(
         "repository": str(place.id or ""),
     }
     extra = tuple((key, value) for key, value in said.items() if value)
-    return Arrival("", lane, event, place.name, place.private, extra=extra)
+    return Arrival("", repository, event, place.name, place.private, extra=extra)
 
 
 def _numbers(found: Sequence[int]) -> str:

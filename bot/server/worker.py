@@ -196,7 +196,7 @@ class Worker:
             self._renew(now)
         what, seconds = self._longest(now)
         if seconds > HANGING:
-            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._told() | {"lane": what})
+            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._told() | {"repository": what})
             raise Ended(LOST)
         if self.parent and os.getppid() != self.parent:
             log.warning("the parent process is gone: this worker drains", extra=self._told())

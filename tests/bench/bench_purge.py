@@ -39,8 +39,8 @@ PER_RUN = 3
 """Deliveries of each run that is purged with them."""
 
 _COLUMNS = (
-    "id, lane, event, action, number, is_pull, comment_id, moved_to, name, private, received_at, next_at, request,"
-    " extra, state, finished_at, said, url, matches, nearest"
+    "id, repository, event, action, number, is_pull, comment_id, moved_to, name, private, received_at, next_at,"
+    " request, extra, state, finished_at, said, url, matches, nearest"
 )
 _DELIVERIES = """
 insert into deliveries ({columns}) {numbers}
@@ -49,7 +49,7 @@ insert into deliveries ({columns}) {numbers}
  '[[1,0.5,"title, files"],[2,0.4,"title"],[3,0.3,"files"]]' from numbers
 """
 _RUNS = """
-insert into turns (id, lane, worker, began, ended, stages, notes) {numbers}
+insert into runs (id, repository, worker, began, ended, stages, notes) {numbers}
  select 'run-' || n, '1-' || (n % 500), 'worker', n, n + 1, '[["clone",0.5],["look",0.7],["say",0.2]]', '[]'
  from numbers
 """
@@ -91,8 +91,8 @@ def storing(inbox: Inbox) -> Iterator[float]:
     """Store one delivery after the other, at the rate, and give the milliseconds of each since it was due."""
     due = time.perf_counter()
     while True:
-        lane = RepositoryKey(2, int(1000 * due) % 50 + 1)
-        inbox.put([Arrival(f"7:{uuid.uuid4()}", lane, Event("issues", "opened", 1), received_at=clock())])
+        repository = RepositoryKey(2, int(1000 * due) % 50 + 1)
+        inbox.put([Arrival(f"7:{uuid.uuid4()}", repository, Event("issues", "opened", 1), received_at=clock())])
         yield 1e3 * (time.perf_counter() - due)
         due += 1 / RATE
         time.sleep(max(0.0, due - time.perf_counter()))

@@ -2,7 +2,7 @@
 
 python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--waiting N,…] [--postgres] [--json FILE]
 
-The peers run by turns on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
+The peers run by runs on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
 and SELECT 1 on the connection of the claims. The urgent issues are measured against the length of a run. Ends with 1
 when a limit is not kept.
 """
@@ -32,7 +32,7 @@ from tests.bench.figures import Limit, Peer, Report, Spread, Table
 from tests.server import postgres
 
 GROUPS = (1, 8, 32)
-LANES = 40
+REPOSITORIES = 40
 BARE, SELECT = "a bare INSERT", "SELECT 1"
 WAITING = (10_000, 100_000)
 CLAIMS = 1_000
@@ -91,9 +91,13 @@ def server() -> Iterator[str]:
         running.stop()
 
 
-def arrival(number: int, lanes: int = LANES, action: str = "opened", priority: Priority = Priority.CHANGE) -> Arrival:
-    lane, event = RepositoryKey(9, number % lanes + 1), Event("issues", action, number + 1)
-    return Arrival(f"9:{uuid.uuid4()}", lane, event, "octo-org/hello-world", True, clock(), "r", priority=priority)
+def arrival(
+    number: int, repositories: int = REPOSITORIES, action: str = "opened", priority: Priority = Priority.CHANGE
+) -> Arrival:
+    repository, event = RepositoryKey(9, number % repositories + 1), Event("issues", action, number + 1)
+    return Arrival(
+        f"9:{uuid.uuid4()}", repository, event, "octo-org/hello-world", True, clock(), "r", priority=priority
+    )
 
 
 def ways(database: Database) -> dict[str, Callable[[], int]]:

@@ -2,7 +2,7 @@
 
 Our own client keeps account of each delivery. wrk and hey, where installed, send faster than a client in Python can:
 wrk deliveries that differ (tests/server/load.lua), hey one and the same. The same machine's answers to /healthz in the
-same run tell what it can do. Ends with 1 when a delivery is lost, done twice or out of order, when turns of one
+same run tell what it can do. Ends with 1 when a delivery is lost, done twice or out of order, when runs of one
 repository overlap, or when the 99th of a hundred answers took longer than `--within`.
 """
 
@@ -156,8 +156,8 @@ def _after(pattern: str, text: str) -> float:
 
 
 def table(measured: list[Line]) -> str:
-    """Times in milliseconds; of the rest every number but those of rows and turns should be 0."""
-    names = ("rows", "turns", "lost", "twice", "disordered", "swapped", "overlaps")
+    """Times in milliseconds; of the rest every number but those of rows and runs should be 0."""
+    names = ("rows", "runs", "lost", "twice", "disordered", "swapped", "overlaps")
     rows = [("", "202", "refused", "p50", "p99", "max", *names)]
     for line in measured:
         found = asdict(line.found) if line.found else {}

@@ -28,17 +28,17 @@ class Kill:
     what: str
     workers: tuple[str, ...] = ()
 
-    def ended(self, turn: Turn) -> bool:
-        """Whether it may be what ended the turn."""
-        is_meant = not self.workers or any(name in turn.worker for name in self.workers)
-        return self.at >= turn.began and is_meant
+    def ended(self, run: Run) -> bool:
+        """Whether it may be what ended the run."""
+        is_meant = not self.workers or any(name in run.worker for name in self.workers)
+        return self.at >= run.began and is_meant
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn of the ledger; ``ended`` is 0 when its process was killed, and when it lost its lease."""
+class Run:
+    """A run of the ledger; ``ended`` is 0 when its process was killed, and when it lost its lease."""
 
-    lane: str
+    repository: str
     began: int
     ended: int
     first: int = 0
@@ -66,24 +66,24 @@ def uncommented(sent: Sent, comments: int) -> str:
     return f"{sent.project.repo.full_name}#{sent.number} has {comments} comments of ours"
 
 
-def overlapping(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[str]:
-    """Turns of a lane that began while another one of it ran; one that was killed ran until then."""
+def overlapping(runs: Sequence[Run], kills: Sequence[Kill]) -> list[str]:
+    """Runs of a repository that began while another one of it ran; one that was killed ran until then."""
     found = []
-    for lane in sorted({turn.lane for turn in turns}):
-        for before, after in pairwise(turn for turn in turns if turn.lane == lane):
+    for repository in sorted({run.repository for run in runs}):
+        for before, after in pairwise(run for run in runs if run.repository == repository):
             end = before.ended or next((kill.at for kill in kills if kill.ended(before)), before.began)
             if after.began < end:
-                found.append(f"two turns of {lane} ran at once, {end - after.began} ms")
+                found.append(f"two runs of {repository} ran at once, {end - after.began} ms")
     return found
 
 
-def waits(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[float]:
-    """For each turn that was killed: seconds from the kill until its lane was begun anew."""
+def waits(runs: Sequence[Run], kills: Sequence[Kill]) -> list[float]:
+    """For each run that was killed: seconds from the kill until its repository was begun anew."""
     found = []
-    for turn in turns:
-        kill = next((kill for kill in kills if kill.ended(turn)), None)
-        if turn.ended or kill is None:
+    for run in runs:
+        kill = next((kill for kill in kills if kill.ended(run)), None)
+        if run.ended or kill is None:
             continue
-        later = (after.began for after in turns if after.lane == turn.lane and after.began > turn.began)
+        later = (after.began for after in runs if after.repository == run.repository and after.began > run.began)
         found.append((next(later, kill.at + 10**9) - kill.at) / 1000)
     return found

@@ -74,7 +74,7 @@ class Days(FileInbox):
 
 
 def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES) -> Days:
-    """These deliveries, each handled in a turn; then two that wait and one at work; all checks are well."""
+    """These deliveries, each handled in a run; then two that wait and one at work; all checks are well."""
     ledger = Days()
     for place, past in enumerate(days):
         came = NOW - round(past.minutes * MINUTE)
@@ -82,7 +82,7 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
     ledger.time = NOW
     working = _arrival(900, Past(0, 2, opened(67)), repositories, NOW - 12 * SECOND)
     ledger.put([working])
-    ledger.begin(leased(ledger, working.lane))
+    ledger.begin(leased(ledger, working.repository))
     for place, seconds in enumerate((8, 3)):
         waiting = Past(0, place, commented(4_131 if place == 0 else 879))
         ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
@@ -97,17 +97,17 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
 
 
 def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant) -> Arrival:
-    lane = RepositoryKey(1, 17 + past.place)
+    repository = RepositoryKey(1, 17 + past.place)
     guid = f"{place:08x}-cc78-11e3-81ab-4c9367dc0958"
     name = repositories[past.place % len(repositories)]
-    return Arrival(f"7:{guid}", lane, past.event, name, past.place % 2 == 1, came, f"{place:016x}")
+    return Arrival(f"7:{guid}", repository, past.event, name, past.place % 2 == 1, came, f"{place:016x}")
 
 
 def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     ledger.put([arrival])
     ledger.time = arrival.received_at + 340
-    ledger.installations().seen(arrival.lane, arrival.name, private=arrival.private)
-    work = ledger.begin(leased(ledger, arrival.lane))
+    ledger.installations().seen(arrival.repository, arrival.name, private=arrival.private)
+    work = ledger.begin(leased(ledger, arrival.repository))
     assert work is not None
     ledger.time += 2_600
     (delivery,) = work.deliveries

@@ -7,7 +7,7 @@ each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or
 that run by themselves, each with a folder of its own, and are started anew within a second. At the end each delivery
 that was answered with 202 has to be done, each issue of them to have one comment of ours and its record in a memory
 that is sound, and the issues that the server did not hear of at most one comment.
---standin: with turns that do nothing, so without comments.
+--standin: with runs that do nothing, so without comments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.aftermath import Kill, Sent, Turn, name_of, overlapping, uncommented, unfinished, waits
+from tests.server.aftermath import Kill, Run, Sent, name_of, overlapping, uncommented, unfinished, waits
 from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Campaign:
             project = chance.choice(self.projects)
             number = project.open_issue("monalisa", "Which session store?", "What was decided in #1 about sessions?")
             payload = project.payload("issues", "opened", number, extra={"installation": {"id": APP}})
-            if self.stage.module == STANDIN:  # its turns take as many tenths of a second as are above a hundred
+            if self.stage.module == STANDIN:  # its runs take as many tenths of a second as are above a hundred
                 payload["issue"]["number"] = 100 + chance.randint(1, 20)
             sent = self.stage.github.hooks.deliver("issues", payload)
             self.sent.append(Sent(f"{APP}:{sent.guid}", project, number, sent.status))
@@ -189,11 +189,11 @@ class Campaign:
     def stranded(self) -> list[str]:
         """Repositories that have something to do and that no worker would look at."""
         sql = (
-            "select distinct lane from deliveries where state in ('waiting', 'working')"
-            " and lane not in (select key from queue)"
+            "select distinct repository from deliveries where state in ('waiting', 'working')"
+            " and repository not in (select key from queue)"
         )
         with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
-            return [f"{row['lane']} has deliveries and no key" for row in asking.rows(sql)]
+            return [f"{row['repository']} has deliveries and no key" for row in asking.rows(sql)]
 
     def forgotten(self) -> list[str]:
         """What is wrong with the memories, when everything is done."""
@@ -204,32 +204,30 @@ class Campaign:
             found += Place(self.stage.git.folder / f"{name}.git", name).lacks(numbers) if numbers else []
         return found
 
-    def turns(self) -> list[Turn]:
-        """All turns, in the order in which they began."""
-        sql = (
-            "select turns.*, (select min(seq) from deliveries where turn = turns.id) as first from turns order by began"
-        )
+    def runs(self) -> list[Run]:
+        """All runs, in the order in which they began."""
+        sql = "select runs.*, (select min(seq) from deliveries where run = runs.id) as first from runs order by began"
         with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
             return [
-                Turn(each["lane"], each["began"], each["ended"], int(each["first"] or 0), each["worker"])
+                Run(each["repository"], each["began"], each["ended"], int(each["first"] or 0), each["worker"])
                 for each in asking.rows(sql)
             ]
 
 
 def told(campaign: Campaign, seconds: float) -> list[str]:
     """The faults, after lines about what happened."""
-    turns, kills = campaign.turns(), campaign.kills
-    waited = waits(turns, kills)
-    faults = [*campaign.faults(), *campaign.forgotten(), *overlapping(turns, kills)]
+    runs, kills = campaign.runs(), campaign.kills
+    waited = waits(runs, kills)
+    faults = [*campaign.faults(), *campaign.forgotten(), *overlapping(runs, kills)]
     late = [each for each in waited if each > LONGEST] if campaign.machines else []
-    faults += [f"a lane was begun anew after {each:.1f} s" for each in late]
+    faults += [f"a repository was begun anew after {each:.1f} s" for each in late]
     answered = Counter(each.status for each in campaign.sent)
     each = campaign.struck / max(1, len(kills))
     print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
-    print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(turns)} turns")
+    print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(runs)} runs")
     if waited:
         middle = statistics.median(waited)
-        print(f"{len(waited)} turns killed; begun anew after {middle:.1f} s (median), {max(waited):.1f} s (longest)")
+        print(f"{len(waited)} runs killed; begun anew after {middle:.1f} s (median), {max(waited):.1f} s (longest)")
     print(f"faults: {len(faults)}", *faults, sep="\n  ", flush=True)
     return faults
 

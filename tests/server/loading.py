@@ -35,7 +35,7 @@ from tests.server.doorway import ROOT
 
 JOBS = 8
 PACE = (0.005, 0.03)
-"""Seconds that a turn takes, at least and at most: two at once would be seen."""
+"""Seconds that a run takes, at least and at most: two at once would be seen."""
 
 Item = TypeVar("Item")
 
@@ -58,9 +58,9 @@ def write_requests(path: Path, wanted: Iterable[tuple[str, int, int]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Deliveries of one lane that a worker had in hand, by their numbers; times are nanoseconds of one clock."""
+    """Deliveries of one repository that a worker had in hand, by their numbers; times are nanoseconds of one clock."""
 
-    lane: str
+    repository: str
     seqs: tuple[int, ...]
     began: int
     ended: int
@@ -68,15 +68,15 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What went wrong, besides ``rows`` in the ledger and ``turns`` of the workers.
+    """What went wrong, besides ``rows`` in the ledger and ``runs`` of the workers.
 
     ``lost``: had 202 and was never done. ``twice``: was done more than once. ``disordered``: was done after one of its
-    repository that came later. ``overlaps``: turns of a repository that began before the one before had ended.
+    repository that came later. ``overlaps``: runs of a repository that began before the one before had ended.
     ``swapped``: was stored before one of its repository that had its 202 before this one was sent.
     """
 
     rows: int
-    turns: int
+    runs: int
     lost: int = 0
     twice: int = 0
     disordered: int = 0
@@ -96,15 +96,15 @@ def examine(ledger: Inbox, folder: Path, sent: Sequence[Sent] = ()) -> Findings:
     held = journal(folder)
     done = Counter(seq for one in held for seq in one.seqs)
     lost = {row.seq for row in rows if row.state != "done" or not done[row.seq]}
-    lanes = grouped(held, lambda one: one.lane).values()
+    repositories = grouped(held, lambda one: one.repository).values()
     sent_to = grouped((one for one in sent if one.guid in seqs), lambda one: one.repository).values()
     return Findings(
         rows=len(rows),
-        turns=len(held),
+        runs=len(held),
         lost=len(lost) + len(accepted - seqs.keys()),
         twice=sum(count > 1 for count in done.values()),
-        disordered=sum(map(disordered, lanes)),
-        overlaps=sum(map(overlaps, lanes)),
+        disordered=sum(map(disordered, repositories)),
+        overlaps=sum(map(overlaps, repositories)),
         swapped=sum(swapped(each, seqs) for each in sent_to),
     )
 
@@ -117,16 +117,16 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Hash
 
 
 def disordered(held: Iterable[Held]) -> int:
-    """How many of a lane came after one with a higher number."""
+    """How many of a repository came after one with a higher number."""
     seqs = [seq for one in sorted(held, key=lambda one: one.began) for seq in one.seqs]
     return sum(seq < highest for seq, highest in zip(seqs[1:], accumulate(seqs, max), strict=False))
 
 
 def overlaps(held: Iterable[Held]) -> int:
-    """How many turns of a lane began before all earlier ones had ended."""
-    turns = sorted(held, key=lambda one: one.began)
-    ends = accumulate((one.ended for one in turns), max)
-    return sum(one.began < end for one, end in zip(turns[1:], ends, strict=False))
+    """How many runs of a repository began before all earlier ones had ended."""
+    runs = sorted(held, key=lambda one: one.began)
+    ends = accumulate((one.ended for one in runs), max)
+    return sum(one.began < end for one, end in zip(runs[1:], ends, strict=False))
 
 
 def swapped(sent: Iterable[Sent], seqs: Mapping[str, int]) -> int:
@@ -144,7 +144,7 @@ def swapped(sent: Iterable[Sent], seqs: Mapping[str, int]) -> int:
 def journal(folder: Path) -> list[Held]:
     """What all workers wrote down."""
     lines = [line for path in folder.glob("journal-*") for line in path.read_text("ascii").splitlines()]
-    return [Held(lane, tuple(seqs), began, ended) for lane, seqs, began, ended in map(json.loads, lines)]
+    return [Held(repository, tuple(seqs), began, ended) for repository, seqs, began, ended in map(json.loads, lines)]
 
 
 def wait_until_done(ledger: Inbox, seconds: float) -> bool:
@@ -182,7 +182,7 @@ def booking(folder: Path, count: int = 1, database: str = "") -> Iterator[None]:
 
 
 class Booker:
-    """What a worker does of a turn: take what waits, be at it for a moment, write it down and end it."""
+    """What a worker does of a run: take what waits, be at it for a moment, write it down and end it."""
 
     def __init__(self, inbox: Inbox, folder: Path) -> None:
         self._inbox = inbox

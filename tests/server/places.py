@@ -41,7 +41,7 @@ class Clock:
 
 @dataclass
 class Places:
-    """What an installation's lane works with; ``forgotten`` are the lanes whose clones were removed."""
+    """What an installation's own run works with; ``forgotten``: repositories whose clones were removed."""
 
     github: FakeGitHub
     api: App
@@ -55,35 +55,35 @@ class Places:
         self.register = self.inbox.installations()
 
     def arrive(
-        self, lane: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
+        self, repository: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
     ) -> str:
         """A delivery comes in; its id."""
         name = f"{APP}:{next(self.guids):08d}"
         told = Event(event, action, None if extra else number)
-        self.inbox.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
+        self.inbox.put([Arrival(name, repository, told, received_at=self.clock.now, extra=tuple(extra.items()))])
         return name
 
-    def begin(self, lane: RepositoryKey) -> PendingWork:
-        """What waits in a lane."""
-        work = self.inbox.begin(leased(self.inbox, lane))
-        assert work is not None, f"nothing waits in {lane}"
+    def begin(self, repository: RepositoryKey) -> PendingWork:
+        """What waits in a repository."""
+        work = self.inbox.begin(leased(self.inbox, repository))
+        assert work is not None, f"nothing waits in {repository}"
         return work
 
-    def know(self, *lanes: RepositoryKey) -> None:
-        """The lanes have had turns."""
-        for lane in lanes:
-            self.register.seen(lane, f"octocat/{lane.repository}", private=False)
-            self.arrive(lane)
-            work = self.begin(lane)
+    def know(self, *repositories: RepositoryKey) -> None:
+        """The repositories have had runs."""
+        for repository in repositories:
+            self.register.seen(repository, f"octocat/{repository.number}", private=False)
+            self.arrive(repository)
+            work = self.begin(repository)
             self.inbox.end(work, [], RunReport())
             self.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
-    def waiting(self, lane: RepositoryKey) -> list[str]:
-        """The events that wait in a lane."""
-        return [each.event.name for each in self.rows(lane) if each.state == "waiting"]
+    def waiting(self, repository: RepositoryKey) -> list[str]:
+        """The events that wait in a repository."""
+        return [each.event.name for each in self.rows(repository) if each.state == "waiting"]
 
-    def rows(self, lane: RepositoryKey) -> Sequence[Delivery]:
-        return sorted(self.inbox.deliveries(lane=lane), key=lambda each: each.seq)
+    def rows(self, repository: RepositoryKey) -> Sequence[Delivery]:
+        return sorted(self.inbox.deliveries(repository=repository), key=lambda each: each.seq)
 
 
 def _apart(github: FakeGitHub) -> None:
@@ -105,11 +105,11 @@ def places(github: FakeGitHub, inbox: Inbox | None = None) -> Places:
     return Places(github, api, clock, inbox or FileInbox(now=clock))
 
 
-def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
-    """The lane has read so far."""
-    here.register.seen(lane, HELLO, private=False)
-    here.arrive(lane)
-    work = here.begin(lane)
+def known_at(here: Places, repository: RepositoryKey, cursor: Instant) -> None:
+    """The repository has read so far."""
+    here.register.seen(repository, HELLO, private=False)
+    here.arrive(repository)
+    work = here.begin(repository)
     here.inbox.end(work, [], RunReport(cursor=cursor))
     here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 

@@ -24,7 +24,7 @@ from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, Rep
 from bot.server.queue import WorkQueue
 from bot.server.worker import Worker
 
-LANE = RepositoryKey(7, 70)
+REPOSITORY = RepositoryKey(7, 70)
 APP = 9
 
 
@@ -39,10 +39,12 @@ class Clock:
 
 
 def arrival(
-    name: str, lane: RepositoryKey = LANE, number: int = 1, action: str = "opened", received_at: int = 1
+    name: str, repository: RepositoryKey = REPOSITORY, number: int = 1, action: str = "opened", received_at: int = 1
 ) -> Arrival:
     event = Event("issues", action, number)
-    return Arrival(f"{APP}:{name}", lane, event, name="octo-org/hello-world", received_at=received_at, request="r1")
+    return Arrival(
+        f"{APP}:{name}", repository, event, name="octo-org/hello-world", received_at=received_at, request="r1"
+    )
 
 
 class Losing(WorkQueue):
@@ -109,21 +111,21 @@ def keys(inbox: Inbox) -> set[str]:
         return {row["key"] for row in asking.rows("select key from queue")}
 
 
-def leased(inbox: Inbox, lane: RepositoryKey) -> Lease:
+def leased(inbox: Inbox, repository: RepositoryKey) -> Lease:
     """A lease of this repository, however urgent others are. Fails when it is not due."""
     others: list[Lease] = []
     try:
         while lease := inbox.queue.claim(inbox.worker):
-            if lease.key == lane.key:
+            if lease.key == repository.text:
                 return lease
             others.append(lease)
     finally:
         for lease in others:
             inbox.give_back(lease, 0)
-    raise AssertionError(f"{lane} has nothing to do now")
+    raise AssertionError(f"{repository} has nothing to do now")
 
 
-class Turns:
+class Runs:
     """A `run` that does all it is given, and remembers it: when it began and ended, and what it had."""
 
     def __init__(self, queue: Queue, seconds: float = 0.0) -> None:
@@ -144,7 +146,7 @@ class Turns:
         time.sleep(self.seconds)
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
-            self.had.append((work.lane, began, time.monotonic(), seqs))
+            self.had.append((work.repository, began, time.monotonic(), seqs))
         self.queue.inbox.end(work, self.result(work), RunReport())
 
     @property

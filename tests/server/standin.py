@@ -1,6 +1,6 @@
-"""The server with turns that do nothing but wait: `python -m tests.server.standin serve`.
+"""The server with runs that do nothing but wait: `python -m tests.server.standin serve`.
 
-An issue's number says how its turn goes: below 100 it ends at once, 1xx takes xx tenths of a second whatever happens,
+An issue's number says how its run goes: below 100 it ends at once, 1xx takes xx tenths of a second whatever happens,
 200 waits until the process is told to stop, and is then given back, 300 never ends.
 """
 
@@ -22,12 +22,12 @@ from bot.server.options import WORKER_NAME, WORKING, forget_secrets, read_option
 from bot.server.processes import spawn
 from bot.server.worker import RunDependencies
 
-TURNS = "turns.jsonl"
+RUNS = "runs.jsonl"
 
 
 def run(lease: Lease, run: RunDependencies) -> None:
-    """What these runs did is in DATA/turns.jsonl: what, lane, numbers, process."""
-    told = run.options.data / TURNS
+    """What these runs did is in DATA/runs.jsonl: what, repository, numbers, process."""
+    told = run.options.data / RUNS
     if work := run.inbox.begin(lease):
         _tell(told, "begin", work)
         run.inbox.end(work, [_result(run, each) for each in work.deliveries], RunReport())
@@ -47,7 +47,7 @@ def _result(run: RunDependencies, delivery: Delivery) -> Result:
 
 
 def _tell(file: Path, what: str, work: PendingWork) -> None:
-    said = [what, work.lane.key, [each.event.number for each in work.deliveries], os.getpid()]
+    said = [what, work.repository.text, [each.event.number for each in work.deliveries], os.getpid()]
     with file.open("a", encoding="utf-8") as opened:
         opened.write(json.dumps(said) + "\n")
 

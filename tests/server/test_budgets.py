@@ -26,7 +26,7 @@ from bot.server.status_page import status_page
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.server.queues import LANE, FileInbox, Queue, all_done, arrival, leased
+from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, leased
 from tests.server.town import AGO, Town
 
 
@@ -93,15 +93,15 @@ def test_a_window_that_is_over_is_not_known_any_more_and_deleted_later(queue: Qu
 def test_a_run_stores_what_it_saw_with_its_results_or_not_at_all(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     seen = {CORE: rate(4321, queue.clock() + HOUR)}
-    work = begun(queue, LANE)
+    work = begun(queue, REPOSITORY)
     lost = replace(work, lease=replace(work.lease, id="another"))
     assert not queue.inbox.end(lost, all_done(lost), RunReport(rates={CORE: rate(1, queue.clock() + HOUR)}))
     assert queue.inbox.end(work, all_done(work), RunReport(rates=seen))
-    assert queue.inbox.budgets().of(LANE.installation) == seen
+    assert queue.inbox.budgets().of(REPOSITORY.installation) == seen
 
 
-def begun(queue: Queue, lane: RepositoryKey) -> PendingWork:
-    work = queue.inbox.begin(leased(queue.inbox, lane))
+def begun(queue: Queue, repository: RepositoryKey) -> PendingWork:
+    work = queue.inbox.begin(leased(queue.inbox, repository))
     assert work is not None
     return work
 
@@ -129,21 +129,21 @@ def test_a_long_reading_passes_its_numbers_on(queue: Queue) -> None:
 
 
 def reads_on(queue: Queue) -> None:
-    """The lane has nothing to do but to read its history on."""
+    """The repository has nothing to do but to read its history on."""
     queue.inbox.put([arrival("a")])
-    work = begun(queue, LANE)
+    work = begun(queue, REPOSITORY)
     assert queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock()))
 
 
 def rests(queue: Queue, minutes: int = 30) -> Instant:
     until = queue.clock() + minutes * 60_000
-    queue.inbox.installations().pause(LANE.installation, HISTORY, until)
+    queue.inbox.installations().pause(REPOSITORY.installation, HISTORY, until)
     return until
 
 
 def due(queue: Queue) -> tuple[int, Instant]:
     with queue.inbox.database.transaction() as asking:
-        row = asking.row("select priority, due from queue where key = :key", key=LANE.key)
+        row = asking.row("select priority, due from queue where key = :key", key=REPOSITORY.text)
     assert row is not None
     return row["priority"], row["due"]
 
@@ -154,16 +154,16 @@ def claimed(queue: Queue) -> Lease:
     return lease
 
 
-def test_a_lane_that_only_reads_on_is_due_when_history_does_not_rest_any_more(queue: Queue) -> None:
+def test_a_repository_that_only_reads_on_is_due_when_history_does_not_rest_any_more(queue: Queue) -> None:
     reads_on(queue)
     until = rests(queue)
     assert queue.inbox.begin(claimed(queue)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.clock.ahead += 31 * 60_000
-    assert begun(queue, LANE).deliveries[0].event.name == "catch-up"
+    assert begun(queue, REPOSITORY).deliveries[0].event.name == "catch-up"
 
 
-def test_urgent_work_of_that_lane_is_done_and_the_rest_waits_on(queue: Queue) -> None:
+def test_urgent_work_of_that_repository_is_done_and_the_rest_waits_on(queue: Queue) -> None:
     reads_on(queue)
     lease, until = claimed(queue), rests(queue)
     queue.inbox.put([replace(arrival("b", number=2), priority=Priority.URGENT)])  # while the lease is held
@@ -174,14 +174,14 @@ def test_urgent_work_of_that_lane_is_done_and_the_rest_waits_on(queue: Queue) ->
     assert queue.inbox.begin(claimed(queue)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.inbox.put([replace(arrival("c", number=3), priority=Priority.URGENT)])
-    assert [each.event.number for each in begun(queue, LANE).deliveries] == [3]
+    assert [each.event.number for each in begun(queue, REPOSITORY).deliveries] == [3]
 
 
 def test_what_is_due_later_is_not_held_up_by_a_history_that_rests_longer(queue: Queue) -> None:
     reads_on(queue)
     queue.inbox.put([arrival("b", number=2)])
     until = rests(queue)
-    work, soon = begun(queue, LANE), queue.clock() + 60_000
+    work, soon = begun(queue, REPOSITORY), queue.clock() + 60_000
     queue.inbox.end(work, [Result(work.deliveries[0].seq, "waiting", "GitHub is away", soon)], RunReport())
     priority, at = due(queue)
     assert priority == Priority.HISTORY or at == soon
@@ -248,7 +248,7 @@ def read_by_two(town: Town, projects: list[EventfulProject]) -> None:
     """Two workers read the histories of two repositories at once, in a part each."""
     with ExitStack() as within:
         workers = [town.dependencies, another_worker(town, within)]
-        leases = [leased(each.inbox, town.lane(project)) for each, project in zip(workers, projects, strict=True)]
+        leases = [leased(each.inbox, town.repository(project)) for each, project in zip(workers, projects, strict=True)]
         threads = [
             threading.Thread(target=reconcile, args=(lease, each)) for lease, each in zip(leases, workers, strict=True)
         ]
@@ -297,7 +297,7 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
     town.github.limits.set(limit, resource=resource)
     for project in projects:
         town.hear_of(project, Event("catch-up"))
-    lanes, kept = [town.lane(project) for project in projects], RESERVE * limit
+    repositories, kept = [town.repository(project) for project in projects], RESERVE * limit
     before: list[int] = []
     town.asked = lambda request: before.append(left(town, resource, installation)) if is_history(request) else None
 
@@ -312,8 +312,8 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
     assert shared.ends is not None
     with town.here.inbox.database.transaction() as asking:
         rows = {row["key"]: row for row in asking.rows("select * from queue")}
-    for lane in lanes:
-        found = rows[lane.key]
+    for repository in repositories:
+        found = rows[repository.text]
         reset = round(1000 * shared.ends.timestamp())
         assert (found["lease"], found["due"], found["priority"]) == ("", reset, Priority.HISTORY)
 
@@ -323,7 +323,7 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
         asked += 1
         number = town.ask(known)
         town.pass_time(11)
-        town.turn(town.lane(known))
+        town.run(town.repository(known))
         assert len(town.comments(known, number)) == 1
     assert asked >= 4
     assert left(town, resource, installation) < (OTHERWISE if resource == CORE else kept)

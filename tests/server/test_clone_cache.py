@@ -1,4 +1,4 @@
-"""Clones that are kept: by lane, for one at a time, within a bound."""
+"""Clones that are kept: by repository, for one at a time, within a bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from bot.server.clone_cache import MOST_PACKS, CloneCache
 from bot.server.model import RepositoryKey
 
-LANES = [RepositoryKey(1, number) for number in range(1, 5)]
+REPOSITORIES = [RepositoryKey(1, number) for number in range(1, 5)]
 
 
 @pytest.fixture
@@ -21,39 +21,41 @@ def clones(tmp_path: Path) -> CloneCache:
     return CloneCache(tmp_path, 3)
 
 
-def fill(clones: CloneCache, lane: RepositoryKey, megabytes: int, at: float = 0) -> Path:
-    with clones.borrowed(lane) as folder:
+def fill(clones: CloneCache, repository: RepositoryKey, megabytes: int, at: float = 0) -> Path:
+    with clones.borrowed(repository) as folder:
         (folder / "pack").write_bytes(b"x" * (megabytes * 1_000_000 - 100_000))
     if at:
         os.utime(folder / "used", (at, at))
     return folder
 
 
-def test_what_a_turn_leaves_the_next_one_of_its_lane_finds(clones: CloneCache) -> None:
-    fill(clones, LANES[0], 1)
-    with clones.borrowed(LANES[0]) as folder:
+def test_what_a_run_leaves_the_next_one_of_its_repository_finds(clones: CloneCache) -> None:
+    fill(clones, REPOSITORIES[0], 1)
+    with clones.borrowed(REPOSITORIES[0]) as folder:
         assert (folder / "pack").exists()
-    with clones.borrowed(LANES[1]) as folder:
+    with clones.borrowed(REPOSITORIES[1]) as folder:
         assert list(folder.iterdir()) == []
 
 
 def test_those_that_were_not_used_for_longest_go_when_there_are_too_many(clones: CloneCache) -> None:
-    folders = [fill(clones, lane, 1, at) for lane, at in zip(LANES[:3], (300.0, 100.0, 200.0), strict=True)]
+    folders = [
+        fill(clones, repository, 1, at) for repository, at in zip(REPOSITORIES[:3], (300.0, 100.0, 200.0), strict=True)
+    ]
     assert [each.exists() for each in folders] == [True] * 3
-    fill(clones, LANES[3], 1)
+    fill(clones, REPOSITORIES[3], 1)
     assert [each.exists() for each in folders] == [True, False, True]
 
 
 def test_one_that_is_at_work_stays(clones: CloneCache, tmp_path: Path) -> None:
-    fill(clones, LANES[0], 2, 100.0)
-    with CloneCache(tmp_path, 3).borrowed(LANES[0]) as held:
-        fill(clones, LANES[1], 2)
+    fill(clones, REPOSITORIES[0], 2, 100.0)
+    with CloneCache(tmp_path, 3).borrowed(REPOSITORIES[0]) as held:
+        fill(clones, REPOSITORIES[1], 2)
         assert (held / "pack").exists()
 
 
 def test_who_comes_second_has_an_empty_one_of_his_own_that_goes_again(clones: CloneCache, tmp_path: Path) -> None:
-    fill(clones, LANES[0], 1)
-    with clones.borrowed(LANES[0]) as first, CloneCache(tmp_path, 3).borrowed(LANES[0]) as second:
+    fill(clones, REPOSITORIES[0], 1)
+    with clones.borrowed(REPOSITORIES[0]) as first, CloneCache(tmp_path, 3).borrowed(REPOSITORIES[0]) as second:
         assert first != second
         assert list(second.iterdir()) == []
     assert not second.exists()
@@ -61,15 +63,15 @@ def test_who_comes_second_has_an_empty_one_of_his_own_that_goes_again(clones: Cl
 
 
 def test_one_that_was_forgotten_is_empty(clones: CloneCache) -> None:
-    fill(clones, LANES[0], 1)
-    clones.forget(LANES[0])
-    clones.forget(LANES[1])
-    with clones.borrowed(LANES[0]) as folder:
+    fill(clones, REPOSITORIES[0], 1)
+    clones.forget(REPOSITORIES[0])
+    clones.forget(REPOSITORIES[1])
+    with clones.borrowed(REPOSITORIES[0]) as folder:
         assert list(folder.iterdir()) == []
 
 
 def test_one_with_too_many_packs_is_made_anew(clones: CloneCache) -> None:
-    with clones.borrowed(LANES[0]) as folder:
+    with clones.borrowed(REPOSITORIES[0]) as folder:
         for number in range(MOST_PACKS + 1):
             (folder / f"{number}.pack").touch()
     assert not folder.exists()
@@ -81,7 +83,7 @@ def test_what_was_half_removed_goes_at_the_next_start(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_made_for_one_turn_of_a_killed_process_goes_later(tmp_path: Path) -> None:
+def test_what_was_made_for_one_run_of_a_killed_process_goes_later(tmp_path: Path) -> None:
     for name, ago in ((".apart-new", 60), (".apart-old", 7200)):
         (tmp_path / name / "clone.git").mkdir(parents=True)
         os.utime(tmp_path / name, (time.time() - ago,) * 2)
@@ -89,18 +91,18 @@ def test_what_was_made_for_one_turn_of_a_killed_process_goes_later(tmp_path: Pat
     assert [place.name for place in tmp_path.iterdir()] == [".apart-new"]
 
 
-def test_a_turn_that_fails_leaves_its_clone_and_gives_it_back(clones: CloneCache) -> None:
+def test_a_run_that_fails_leaves_its_clone_and_gives_it_back(clones: CloneCache) -> None:
     folder = Path()
 
     def failing() -> None:
         nonlocal folder
-        with clones.borrowed(LANES[0]) as folder:
+        with clones.borrowed(REPOSITORIES[0]) as folder:
             (folder / "pack").touch()
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         failing()
-    with clones.borrowed(LANES[0]) as again:
+    with clones.borrowed(REPOSITORIES[0]) as again:
         assert again == folder
         assert (again / "pack").exists()
 
@@ -136,21 +138,21 @@ def many(folder: Path, count: int, size: int = 100_000) -> None:
         os.utime(place / "used", (number, number))
 
 
-def test_a_turn_that_lets_nothing_grow_looks_at_no_other_clone(tmp_path: Path) -> None:
+def test_a_run_that_lets_nothing_grow_looks_at_no_other_clone(tmp_path: Path) -> None:
     many(tmp_path, 500)
     clones = CloneCache(tmp_path, 100)
-    assert looked_at(lambda: fill(clones, LANES[0], 1)) > 500, "the first one cannot know what there is"
+    assert looked_at(lambda: fill(clones, REPOSITORIES[0], 1)) > 500, "the first one cannot know what there is"
     for _ in range(20):
-        assert looked_at(lambda: fill(clones, LANES[0], 1)) < 5
+        assert looked_at(lambda: fill(clones, REPOSITORIES[0], 1)) < 5
 
 
 def test_looks_at_all_clones_become_no_more_frequent_when_the_room_is_used_up(tmp_path: Path) -> None:
     many(tmp_path, 500)
     clones = CloneCache(tmp_path, 51)
-    fill(clones, LANES[0], 1)
-    lanes = [RepositoryKey(7, number) for number in range(1, 31)]
-    looks = [looked_at(lambda lane=lane: fill(clones, lane, 1)) > 5 for lane in lanes]  # type: ignore[misc]
-    assert 5 <= sum(looks) <= 15, "each 2.5 MB, which three turns bring"
+    fill(clones, REPOSITORIES[0], 1)
+    repositories = [RepositoryKey(7, number) for number in range(1, 31)]
+    looks = [looked_at(lambda repository=repository: fill(clones, repository, 1)) > 5 for repository in repositories]  # type: ignore[misc]
+    assert 5 <= sum(looks) <= 15, "each 2.5 MB, which three runs bring"
     total = sum(int((place / "used").read_text()) for place in tmp_path.glob("[0-9]*-*") if place.is_dir())
     assert total <= 51_000_000
     assert (tmp_path / "9-500").exists()
@@ -159,5 +161,5 @@ def test_looks_at_all_clones_become_no_more_frequent_when_the_room_is_used_up(tm
 
 def test_the_room_is_kept_by_a_process_that_found_it_overfull(tmp_path: Path) -> None:
     many(tmp_path, 500)
-    fill(CloneCache(tmp_path, 50), LANES[0], 1)
+    fill(CloneCache(tmp_path, 50), REPOSITORIES[0], 1)
     assert not (tmp_path / "9-1").exists()

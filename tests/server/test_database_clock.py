@@ -14,7 +14,7 @@ from bot.server.model import Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
 from tests.server import postgres
-from tests.server.queues import LANE, arrival, leased, until
+from tests.server.queues import REPOSITORY, arrival, leased, until
 
 HOUR = 3_600_000
 REAL = time.time_ns
@@ -28,7 +28,7 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
     options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
     with opened(options, "right") as right:
         right.put([arrival("now"), arrival("later")])
-        work = right.begin(leased(right, LANE))
+        work = right.begin(leased(right, REPOSITORY))
         assert work is not None
         now, later = work.deliveries
         results = [
@@ -38,7 +38,7 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
         right.end(work, results, RunReport())
     monkeypatch.setattr(time, "time_ns", lambda: REAL() + off * 1_000_000)
     with opened(options, "off") as other:
-        work = other.begin(leased(other, LANE))
+        work = other.begin(leased(other, REPOSITORY))
         assert work is not None
         assert [each.id for each in work.deliveries] == ["9:now"]
         assert abs(other.now() - REAL() // 1_000_000) < 2_000

@@ -13,7 +13,7 @@ from bot.errors import UserError
 from bot.server.database import OURS, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
-from tests.server.queues import LANE, all_done, arrival, keys, leased
+from tests.server.queues import REPOSITORY, all_done, arrival, keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER, THIRD, FOURTH = RepositoryKey(7, 71), RepositoryKey(8, 1), RepositoryKey(8, 2)
@@ -58,7 +58,10 @@ NOTED = """
 insert into pulses (name, said_at, note) values ('schema', 3, '{}');
 insert into workers (id, since) values ('gone', 5);
 insert into turns (id, ticket, lane, worker, began) values ('t1', '9:b', '7-70', 'gone', 50);
-insert into installations (id, changed, paused_until) values (7, 1, 5000), (8, 1, 0)
+insert into installations (id, changed, paused_until) values (7, 1, 5000), (8, 1, 0);
+insert into repositories (lane, cursor, last_turn) values ('7-70', 5, 9), ('7-71', 0, 0);
+insert into tallies (name, labels, much) values ('precedent_turns_total', '["done"]', 3);
+insert into tallied (counted) values ('[["precedent_turns_total",["done"],2]]')
 """
 _DELIVERY = (
     "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
@@ -97,9 +100,9 @@ def past(empty_url: str) -> Iterator[Database]:
         for statement in (VERSION_3.format(big=big, serial=serial) + ";" + NOTED).split(";"):
             making.change(statement)
         rows = [
-            ("9:a", LANE, 100, 0, "done", 0, "t0"),
-            ("9:b", LANE, 200, 0, "working", 1, "t1"),
-            ("9:c", LANE, 300, 0, "waiting", 0, ""),
+            ("9:a", REPOSITORY, 100, 0, "done", 0, "t0"),
+            ("9:b", REPOSITORY, 200, 0, "working", 1, "t1"),
+            ("9:c", REPOSITORY, 300, 0, "waiting", 0, ""),
             ("9:d", OTHER, 400, machine_clock() + 60_000, "waiting", 0, ""),
             ("9:e", THIRD, 500, 0, "dead", 0, ""),
             ("9:f", THIRD, 600, 0, "dropped", 0, ""),
@@ -108,7 +111,7 @@ def past(empty_url: str) -> Iterator[Database]:
         names = ("id", "lane", "at", "next_at", "state", "begun", "turn")
         making.change_each(
             _DELIVERY,
-            [dict(zip(names, (row[0], row[1].key, *row[2:]), strict=True)) for row in rows],
+            [dict(zip(names, (row[0], row[1].text, *row[2:]), strict=True)) for row in rows],
         )
     yield database
     database.close()
@@ -116,7 +119,10 @@ def past(empty_url: str) -> Iterator[Database]:
 
 def version(database: Database) -> int:
     with database.transaction() as asking:
-        row = asking.row("select said_at from pulses where name = 'schema'")
+        there = "select tablename as name from pg_tables" if database.is_postgres else "select name from sqlite_master"
+        tables = {row["name"] for row in asking.rows(there)}
+        table = "heartbeats" if "heartbeats" in tables else "pulses"
+        row = asking.row(f"select said_at from {table} where name = 'schema'")
     assert row is not None
     return int(row["said_at"])
 
@@ -144,7 +150,7 @@ def test_what_waits_or_was_worked_on_in_version_3_has_a_key_for_each_repository(
     past.make_tables()
     inbox = Inbox(past, "one", machine_clock)
     assert version(past) == VERSION == 4
-    assert keys(inbox) == {LANE.key, OTHER.key, FOURTH.key}
+    assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f", "9:g"]
 
 
@@ -153,29 +159,46 @@ def test_the_work_of_version_3_goes_on_and_what_was_worked_on_comes_alone(past: 
     inbox = Inbox(past, "one", machine_clock)
     came = []
     for _ in range(2):
-        work = inbox.begin(leased(inbox, LANE))
+        work = inbox.begin(leased(inbox, REPOSITORY))
         assert work is not None
         came.append([(each.id, each.begun) for each in work.deliveries])
         assert inbox.end(work, all_done(work), RunReport())
     assert came == [[("9:b", 2)], [("9:c", 2)]]
     assert inbox.begin(leased(inbox, OTHER)) is None, "it is not due yet"
-    assert keys(inbox) == {OTHER.key, FOURTH.key}
+    assert keys(inbox) == {OTHER.text, FOURTH.text}
     assert inbox.put([arrival("b"), arrival("new", THIRD)]) == [False, True]
     assert inbox.begin(leased(inbox, THIRD)) is not None
+
+
+def test_what_version_3_had_read_counts_as_read(past: Database) -> None:
+    past.make_tables()
+    rows = Inbox(past, "one", machine_clock).installations().repositories()
+    assert [(row.repository, row.last_run, row.is_unread, row.threads, row.history) for row in rows] == [
+        (REPOSITORY, 9, False, -1, ""),
+        (OTHER, 0, True, -1, ""),
+    ]
+
+
+def test_what_version_3_counted_is_counted_on(past: Database) -> None:
+    past.make_tables()
+    inbox = Inbox(past, "one", machine_clock)
+    assert inbox.counters() == {("precedent_runs_total", ("done",)): 5}
+    inbox.count_up({("precedent_runs_total", ("done",)): 1})
+    assert inbox.counters() == {("precedent_runs_total", ("done",)): 6}
 
 
 def test_an_upgrade_is_made_once(past: Database) -> None:
     past.make_tables()
     inbox = Inbox(past, "one", machine_clock)
-    lease = leased(inbox, LANE)
+    lease = leased(inbox, REPOSITORY)
     assert inbox.begin(lease) is not None
     again = Database(past.url)
     again.make_tables()
     again.close()
     assert version(past) == VERSION
-    assert keys(inbox) == {LANE.key, OTHER.key, FOURTH.key}
+    assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     with past.transaction() as asking:
-        assert asking.row("select lease from queue where key = :key", key=LANE.key) == {"lease": lease.id}
+        assert asking.row("select lease from queue where key = :key", key=REPOSITORY.text) == {"lease": lease.id}
         assert asking.rows("select priority from deliveries where priority <> 1") == []
 
 
@@ -193,7 +216,7 @@ def test_tables_of_version_3_are_like_new_ones_but_for_columns_that_nobody_uses(
     upgraded = shape(past)
     with past.transaction() as forgetting:
         for table in sorted({place for place, _ in upgraded} - {"sqlite_sequence"}):
-            if not past.is_postgres and table.startswith(("queue_", "deliveries_", "turns_", "sqlite_")):
+            if not past.is_postgres and table.startswith(("queue_", "deliveries_", "runs_", "sqlite_")):
                 continue  # an index
             forgetting.change(f"drop table {table}")
     past.make_tables()
@@ -212,7 +235,7 @@ def test_version_1_is_brought_over_as_well(past: Database) -> None:
             assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
             assert asking.rows("select distinct nearest from deliveries") == [{"nearest": "[]"}]
         assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key, FOURTH.key}
+    assert keys(Inbox(past, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
 def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> None:
@@ -232,7 +255,7 @@ def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> Non
 def test_processes_that_start_at_once_upgrade_the_tables_once(past: Database) -> None:
     assert made_at_once(past.url) == [0] * 4
     assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {LANE.key, OTHER.key, FOURTH.key}
+    assert keys(Inbox(past, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
 @pytest.mark.slow
@@ -248,7 +271,7 @@ def test_the_database_of_a_newer_release_is_left_alone(database_url: str) -> Non
     database = Database(database_url)
     database.make_tables()
     with database.transaction() as changing:
-        changing.change("update pulses set said_at = 99 where name = 'schema'")
+        changing.change("update heartbeats set said_at = 99 where name = 'schema'")
     with pytest.raises(UserError, match="newer release"):
         database.make_tables()
     assert version(database) == 99

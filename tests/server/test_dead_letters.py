@@ -13,17 +13,17 @@ from bot.server.dead_letters import Operation, dead_groups, replay_or_drop
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.inbox import Inbox
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
-from tests.server.queues import LANE, Losing, Queue, arrival, leased
+from tests.server.queues import REPOSITORY, Losing, Queue, arrival, leased
 
 OTHER = RepositoryKey(7, 71)
 AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
 
 
-def put_aside(queue: Queue, reason: str, *received: int, lane: RepositoryKey = LANE) -> list[int]:
+def put_aside(queue: Queue, reason: str, *received: int, repository: RepositoryKey = REPOSITORY) -> list[int]:
     """The numbers of new dead deliveries, one for each time."""
-    names = [f"{lane.key}-{reason[:9]}-{at}" for at in received]
-    queue.inbox.put([arrival(name, lane, received_at=at) for name, at in zip(names, received, strict=True)])
-    work = queue.inbox.begin(leased(queue.inbox, lane))
+    names = [f"{repository.text}-{reason[:9]}-{at}" for at in received]
+    queue.inbox.put([arrival(name, repository, received_at=at) for name, at in zip(names, received, strict=True)])
+    work = queue.inbox.begin(leased(queue.inbox, repository))
     assert work is not None
     queue.inbox.end(work, [Result(each.seq, "dead", reason) for each in work.deliveries], RunReport())
     return [each.seq for each in work.deliveries]
@@ -64,7 +64,7 @@ def states(queue: Queue) -> list[str]:
 )
 def test_a_filter_selects(queue: Queue, wanted: DeliveryFilter, numbers: list[int]) -> None:
     put_aside(queue, AWAY, 10, 20)
-    put_aside(queue, HOSTILE, 30, lane=OTHER)
+    put_aside(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
     queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
     with queue.inbox.database.transaction() as asking:
@@ -77,7 +77,7 @@ def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
     assert dead_groups(queue.inbox.database, 9, 9) == []
     queue.inbox.drop([1], "for the test")
     put_aside(queue, HOSTILE, 5)
-    away = put_aside(queue, AWAY, 10, 30) + put_aside(queue, AWAY, 20, lane=OTHER)
+    away = put_aside(queue, AWAY, 10, 30) + put_aside(queue, AWAY, 20, repository=OTHER)
     queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
@@ -91,7 +91,7 @@ def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
 
 def test_a_group_names_at_most_five_repositories(queue: Queue) -> None:
     for number in range(71, 78):
-        put_aside(queue, AWAY, 10, lane=RepositoryKey(7, number))
+        put_aside(queue, AWAY, 10, repository=RepositoryKey(7, number))
     (group,) = dead_groups(queue.inbox.database, 9, 1)
     assert (group.repositories, len(group.names)) == (7, 5)
 
@@ -109,9 +109,9 @@ def test_an_action_in_several_parts_is_one_entry(queue: Queue) -> None:
 
 
 def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(queue: Queue) -> None:
-    lanes = [RepositoryKey(7, number) for number in range(71, 75)]
-    for lane in lanes:
-        put_aside(queue, AWAY, 10, lane=lane)
+    repositories = [RepositoryKey(7, number) for number in range(71, 75)]
+    for repository in repositories:
+        put_aside(queue, AWAY, 10, repository=repository)
     failing = Inbox(queue.inbox.database, "one", queue.clock)
     failing.queue = Losing(queue.inbox.database, queue.clock)
     failing.queue.left = 1

@@ -90,7 +90,7 @@ def test_what_was_put_aside_after_the_page_was_shown_is_not_dropped_with_its_gro
     ledger.time = NOW + 5
     again = ledger.delivery(2)
     assert again is not None
-    work = ledger.begin(leased(ledger, again[0].lane))
+    work = ledger.begin(leased(ledger, again[0].repository))
     assert work is not None
     ledger.end(work, [Result(each.seq, "dead", AWAY) for each in work.deliveries], RunReport())
     wanted = operation_of(drop, "octocat")

@@ -68,9 +68,9 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     with opened(ServerOptions(data=tmp_path), "test") as inbox:
         for number in (1, 2):
-            lane, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
-            inbox.put([Arrival(f"7:{number}", lane, Event("issues", "opened", number), name, received_at=number)])
-            work = inbox.begin(leased(inbox, lane))
+            repository, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
+            inbox.put([Arrival(f"7:{number}", repository, Event("issues", "opened", number), name, received_at=number)])
+            work = inbox.begin(leased(inbox, repository))
             assert work is not None
             inbox.end(work, [Result(number, "dead", AWAY)], RunReport())
         with running(tmp_path, "--operator", OPERATOR) as (port, _):

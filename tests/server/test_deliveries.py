@@ -24,7 +24,7 @@ from bot.server.processes import opened
 from tests.server.queues import keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
-LANE, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
+REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
 NOON, HOUR = 1_767_614_400_000, 3_600_000
 NOT_PERMITTED = "it is not permitted: issues: write"
 WHO = f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
@@ -65,18 +65,18 @@ def server(database_url: str, tmp_path: Path) -> Iterator[Server]:
     with opened(options, "test") as made:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
-            Arrival("9:a", LANE, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
+            Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
             Arrival("9:b", OTHER, commented, "octo-org/other", True, NOON + HOUR),
             Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON + 2 * HOUR),
         ]
         assert made.put(arrivals) == [True] * 3
-        end(made, LANE, NOT_PERMITTED)
+        end(made, REPOSITORY, NOT_PERMITTED)
         yield Server(made, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url))
 
 
-def end(inbox: Inbox, lane: RepositoryKey, *reasons: str) -> None:
-    """Put the deliveries of a lane aside, with these reasons."""
-    work = inbox.begin(leased(inbox, lane))
+def end(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
+    """Put the deliveries of a repository aside, with these reasons."""
+    work = inbox.begin(leased(inbox, repository))
     assert work is not None
     report = RunReport(stages=(("look", 0.4), ("say", 1.5)), notes=("one page was skipped: it is too large",))
     results = [Result(each.seq, "dead", why) for each, why in zip(work.deliveries, reasons, strict=True)]
@@ -135,7 +135,7 @@ def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) ->
     found = server.inbox.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
-    assert LANE.key in keys(server.inbox)
+    assert REPOSITORY.text in keys(server.inbox)
     line = json.loads(done.stderr)
     assert (line["message"], line["who"], line["chosen"]) == ("replay: 1 of 2 deliveries", WHO, "1 2")
     why = "the permission[31m is there"
@@ -152,7 +152,7 @@ def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) ->
 def test_dropped_ones_keep_the_reason(server: Server) -> None:
     assert server.told("drop", "2", "--why", "archived") == {"asked": 1, "done": 1}
     assert server.told("drop", "3") == {"asked": 1, "done": 1}
-    reasons = [(row.state, row.reason) for row in server.inbox.deliveries(lane=OTHER)]
+    reasons = [(row.state, row.reason) for row in server.inbox.deliveries(repository=OTHER)]
     assert reasons == [("dropped", "dropped by hand"), ("dropped", "archived")]
     audit = server.told("audit")
     assert isinstance(audit, list)
@@ -205,7 +205,7 @@ def test_a_list_can_be_seen_while_nothing_can_be_written(server: Server, tmp_pat
     """As when the disk is full: SQLite lets nobody write who was not told to."""
     server.inbox.database.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
-        other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
+        other.execute("create trigger full before update on heartbeats begin select raise(abort, 'disk full'); end")
     done = server.run("list", "--state", "dead")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1\tdead")

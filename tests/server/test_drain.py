@@ -14,7 +14,7 @@ import pytest
 from bot.server.model import Delivery
 from tests.server.queues import leased
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
-from tests.server.standin import TURNS
+from tests.server.standin import RUNS
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +36,8 @@ def opened(stage: ServerStage, number: int) -> None:
 
 
 def turned(stage: ServerStage, what: str) -> list[list[int]]:
-    """The issues of each turn that began, or ended; looks of our own making are about none."""
-    file = stage.data / TURNS
+    """The issues of each run that began, or ended; looks of our own making are about none."""
+    file = stage.data / RUNS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     found = [[number for number in numbers if number] for kind, _, numbers, _ in map(json.loads, lines) if kind == what]
     return [numbers for numbers in found if numbers]
@@ -85,7 +85,7 @@ def test_what_waits_for_the_end_goes_back_to_the_queue(stage: ServerStage) -> No
     assert (code, [row.state for row in issues(stage)]) == (0, ["waiting"])
     assert seconds < 6
     with stage.inbox() as ledger:
-        assert leased(ledger, issues(stage)[0].lane), "another one goes on at once"
+        assert leased(ledger, issues(stage)[0].repository), "another one goes on at once"
 
 
 def test_what_hangs_is_left_and_begun_anew(stage: ServerStage) -> None:
@@ -96,7 +96,7 @@ def test_what_hangs_is_left_and_begun_anew(stage: ServerStage) -> None:
     assert code == 0
     assert 7 < seconds < 10
     with stage.inbox() as ledger:
-        lease = leased(ledger, issues(stage)[0].lane)  # it is ready at once
+        lease = leased(ledger, issues(stage)[0].repository)  # it is ready at once
         assert issues(stage)[0].begun == 0, "it is not to blame"
         ledger.give_back(lease, 0)
     stage.start()

@@ -53,7 +53,7 @@ def test_a_server_with_nothing_wrong_is_well_and_ready(tmp_path: Path) -> None:
 def test_what_keeps_work_from_being_done_does_not_keep_deliveries_away(tmp_path: Path) -> None:
     ledger, options = well(tmp_path)
     with ledger.database.transaction() as forgetting:
-        forgetting.change("delete from pulses where name <> :schema", schema=SCHEMA)
+        forgetting.change("delete from heartbeats where name <> :schema", schema=SCHEMA)
     ledger.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
     status, body = asked(ledger, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "queue", "token", "workers"])

@@ -20,14 +20,14 @@ from bot.server.inbox import Inbox
 from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
 from bot.server.model import Arrival, Instant, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival, leased, until
+from tests.server.queues import APP, REPOSITORY, Clock, Queue, all_done, arrival, leased, until
 
 OTHER = RepositoryKey(7, 71)
 URGENT, CHANGE, CATCH_UP, HISTORY = Priority
 
 
-def begun(queue: Queue, lane: RepositoryKey = LANE) -> PendingWork:
-    work = queue.inbox.begin(leased(queue.inbox, lane))
+def begun(queue: Queue, repository: RepositoryKey = REPOSITORY) -> PendingWork:
+    work = queue.inbox.begin(leased(queue.inbox, repository))
     assert work is not None
     return work
 
@@ -47,11 +47,11 @@ def due(queue: Queue) -> dict[str, tuple[Instant, Priority]]:
 def test_a_delivery_is_kept_with_where_to_look_and_without_what_anybody_is_called(queue: Queue) -> None:
     event = Event("issue_comment", "created", 5, True, 77, "monalisa", "octo-org/other#9", (("reason", "why"),), (3,))
     extra = (("added", "17,18"), ("account", "octo-org"))
-    given = Arrival("9:a", LANE, event, "octo-org/hello-world", False, 12_345_678_901_234, "r1", extra)
+    given = Arrival("9:a", REPOSITORY, event, "octo-org/hello-world", False, 12_345_678_901_234, "r1", extra)
     queue.inbox.put([given])
     (row,) = queue.inbox.deliveries()
     assert row.event == Event("issue_comment", "created", 5, True, 77, moved_to="octo-org/other#9")
-    assert (row.id, row.lane, row.name, row.private) == ("9:a", LANE, "octo-org/hello-world", False)
+    assert (row.id, row.repository, row.name, row.private) == ("9:a", REPOSITORY, "octo-org/hello-world", False)
     assert (row.state, row.received_at, row.request, row.extra) == ("waiting", 12_345_678_901_234, "r1", extra)
 
 
@@ -70,21 +70,21 @@ def test_nothing_is_put_for_no_deliveries(queue: Queue) -> None:
     assert queue.inbox.put([]) == []
 
 
-def test_a_run_gets_what_is_due_oldest_first_and_another_lane_is_not_touched(queue: Queue) -> None:
+def test_a_run_gets_what_is_due_oldest_first_and_another_repository_is_not_touched(queue: Queue) -> None:
     queue.inbox.put([arrival("b", number=2), arrival("x", OTHER), arrival("a", number=1)])
     work = begun(queue)
-    assert [(each.id, each.state, each.begun, each.turn) for each in work.deliveries] == [
+    assert [(each.id, each.state, each.begun, each.run) for each in work.deliveries] == [
         ("9:b", "working", 1, work.id),
         ("9:a", "working", 1, work.id),
     ]
-    assert [row.state for row in queue.inbox.deliveries(lane=OTHER)] == ["waiting"]
-    assert [row.state for row in queue.inbox.deliveries(lane=LANE)] == ["working", "working"]
+    assert [row.state for row in queue.inbox.deliveries(repository=OTHER)] == ["waiting"]
+    assert [row.state for row in queue.inbox.deliveries(repository=REPOSITORY)] == ["working", "working"]
 
 
 def test_a_key_whose_deliveries_were_dropped_has_nothing_to_do_and_is_gone(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
     assert queue.inbox.drop([1, 2], "not wanted") == 2
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
     assert queue.keys() == set()
 
 
@@ -98,15 +98,15 @@ def test_what_ended_says_so_with_its_run(queue: Queue) -> None:
     assert queue.inbox.end(work, [result], told)
     found = queue.inbox.delivery(1)
     assert found is not None
-    row, turn = found
+    row, run = found
     assert (row.state, row.reason, row.said, row.url, row.matches) == ("done", "because", "created", url, shown)
     assert row.nearest == near
-    assert (row.begun, row.next_at, row.attempts, row.turn) == (0, 0, 0, work.id)
-    assert turn is not None
-    assert (turn.id, turn.lane, turn.worker, turn.began) == (work.id, LANE, "one", work.began_at)
-    assert (turn.stages, turn.pushes, turn.notes) == (told.stages, told.pushes, told.notes)
-    assert (turn.reads, turn.writes) == (7, 3)
-    assert turn.began <= turn.ended == row.finished_at <= queue.clock()
+    assert (row.begun, row.next_at, row.attempts, row.run) == (0, 0, 0, work.id)
+    assert run is not None
+    assert (run.id, run.repository, run.worker, run.began) == (work.id, REPOSITORY, "one", work.began_at)
+    assert (run.stages, run.pushes, run.notes) == (told.stages, told.pushes, told.notes)
+    assert (run.reads, run.writes) == (7, 3)
+    assert run.began <= run.ended == row.finished_at <= queue.clock()
 
 
 def test_after_a_death_each_that_was_begun_comes_alone_and_the_younger_after_them(queue: Queue) -> None:
@@ -158,7 +158,7 @@ def test_one_that_came_alone_has_five_tries_as_well_and_then_its_key_has_nothing
     for before in range(5):
         assert [each.begun for each in begun(queue).deliveries] == [before + 2]
         died(queue)
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
     assert queue.keys() == set()
     (dead,) = queue.inbox.deliveries()
     assert (dead.state, dead.reason) == ("dead", NEVER_ENDED)
@@ -177,7 +177,7 @@ def test_the_dead_are_tried_again_as_if_they_were_new(queue: Queue) -> None:
     for _ in range(MOST_ALONE):
         begun(queue)
         died(queue)
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
     assert queue.inbox.retry([1]) == 1
     (again,) = queue.inbox.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
@@ -194,9 +194,9 @@ def test_who_lost_the_lease_stores_nothing(queue: Queue) -> None:
     report = RunReport(pushes=(5,), notes=("a note",), requeue_after=queue.clock() + 60_000)
     assert not queue.inbox.end(lost, all_done(lost), report)
     assert queue.inbox.counters() == {}
-    assert queue.inbox.installations().lane(LANE).pushes == ()
+    assert queue.inbox.installations().repository(REPOSITORY).pushes == ()
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "working"]
-    assert (queue.keys(), due(queue)) == ({LANE.key}, {})
+    assert (queue.keys(), due(queue)) == ({REPOSITORY.text}, {})
     assert queue.inbox.end(taken_over, all_done(taken_over), RunReport())
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "done"]
 
@@ -204,18 +204,18 @@ def test_who_lost_the_lease_stores_nothing(queue: Queue) -> None:
 def test_who_lost_the_lease_to_one_that_found_nothing_due_stores_nothing_either(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     lost = begun(queue)
-    queue.inbox.installations().pause(LANE.installation, "core", queue.clock() + 60_000)
+    queue.inbox.installations().pause(REPOSITORY.installation, "core", queue.clock() + 60_000)
     died(queue)
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
     assert not queue.inbox.end(lost, all_done(lost), RunReport())
-    assert queue.keys() == {LANE.key}
+    assert queue.keys() == {REPOSITORY.text}
 
 
 def test_who_lost_the_lease_begins_nothing_and_gives_nothing_back(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    lost = leased(queue.inbox, LANE)
+    lost = leased(queue.inbox, REPOSITORY)
     died(queue)
-    taken_over = leased(queue.inbox, LANE)
+    taken_over = leased(queue.inbox, REPOSITORY)
     assert queue.inbox.begin(lost) is None
     queue.inbox.give_back(lost, 0)
     assert due(queue) == {}
@@ -240,7 +240,7 @@ def test_a_run_ends_once(queue: Queue) -> None:
     work = begun(queue)
     assert queue.inbox.end(work, all_done(work), RunReport())
     assert not queue.inbox.end(work, all_done(work), RunReport())
-    assert queue.inbox.counters()["precedent_turns_total", ("done",)] == 1
+    assert queue.inbox.counters()["precedent_runs_total", ("done",)] == 1
 
 
 def test_only_tries_that_count_are_counted(queue: Queue) -> None:
@@ -268,13 +268,13 @@ def test_a_key_is_due_when_the_next_of_its_deliveries_is(queue: Queue) -> None:
     first, second, third = (each.seq for each in work.deliveries)
     results = [Result(first, "done", ""), Result(second, "waiting", "", late), Result(third, "waiting", "", soon)]
     queue.inbox.end(work, results, RunReport())
-    assert due(queue) == {LANE.key: (soon, HISTORY)}
+    assert due(queue) == {REPOSITORY.text: (soon, HISTORY)}
     assert queue.inbox.queue.claim("two") is None
     queue.clock.ahead += 60_000
     work = begun(queue)
     assert [each.seq for each in work.deliveries] == [third]
     queue.inbox.end(work, all_done(work), RunReport())
-    assert due(queue) == {LANE.key: (late, URGENT)}
+    assert due(queue) == {REPOSITORY.text: (late, URGENT)}
     queue.clock.ahead += 30_000
     work = begun(queue)
     assert [each.seq for each in work.deliveries] == [second]
@@ -287,34 +287,37 @@ def test_a_lease_that_comes_too_early_waits_for_what_is_due(queue: Queue) -> Non
     work, later = begun(queue), queue.clock() + 60_000
     queue.inbox.end(work, [Result(1, "waiting", "the network", later)], RunReport())
     with queue.inbox.database.transaction() as adding:
-        queue.inbox.queue.add(adding, [(LANE.key, URGENT, 0)])
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
-    assert due(queue) == {LANE.key: (later, CHANGE)}
+        queue.inbox.queue.add(adding, [(REPOSITORY.text, URGENT, 0)])
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
+    assert due(queue) == {REPOSITORY.text: (later, CHANGE)}
 
 
 def test_what_comes_during_a_run_is_done_by_the_next(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work = begun(queue)
     queue.inbox.put([replace(arrival("b"), priority=URGENT)])
-    assert (queue.keys(), due(queue)) == ({LANE.key}, {})
+    assert (queue.keys(), due(queue)) == ({REPOSITORY.text}, {})
     queue.inbox.end(work, all_done(work), RunReport())
     assert [priority for _, priority in due(queue).values()] == [URGENT]
     assert [each.id for each in begun(queue).deliveries] == ["9:b"]
 
 
 def test_a_key_is_as_urgent_as_the_most_urgent_of_its_deliveries(queue: Queue) -> None:
-    given = [(LANE, HISTORY), (LANE, URGENT), (LANE, CHANGE), (OTHER, CATCH_UP)]
-    queue.inbox.put([replace(arrival(str(n), lane), priority=each) for n, (lane, each) in enumerate(given)])
-    assert {key: priority for key, (_, priority) in due(queue).items()} == {LANE.key: URGENT, OTHER.key: CATCH_UP}
+    given = [(REPOSITORY, HISTORY), (REPOSITORY, URGENT), (REPOSITORY, CHANGE), (OTHER, CATCH_UP)]
+    queue.inbox.put([replace(arrival(str(n), repository), priority=each) for n, (repository, each) in enumerate(given)])
+    assert {key: priority for key, (_, priority) in due(queue).items()} == {
+        REPOSITORY.text: URGENT,
+        OTHER.text: CATCH_UP,
+    }
     queue.inbox.put([replace(arrival("more", OTHER), priority=CHANGE)])
-    assert due(queue)[OTHER.key][1] == CHANGE
+    assert due(queue)[OTHER.text][1] == CHANGE
 
 
 def test_a_lease_that_is_given_back_is_due_later_and_nothing_of_it_was_begun(queue: Queue) -> None:
     queue.inbox.put([replace(arrival("a"), priority=URGENT)])
-    lease = leased(queue.inbox, LANE)
+    lease = leased(queue.inbox, REPOSITORY)
     queue.inbox.give_back(lease, 60)
-    at, priority = due(queue)[LANE.key]
+    at, priority = due(queue)[REPOSITORY.text]
     assert priority == URGENT
     assert 55_000 < at - queue.clock() <= 60_000
     assert queue.inbox.queue.claim("two") is None
@@ -327,14 +330,14 @@ def test_the_keys_of_an_installation_that_is_paused_are_due_when_the_pause_ends(
     register, paused = queue.inbox.installations(), queue.clock() + 5000
     register.pause(7, "core", paused)
     register.pause(7, "secondary", paused - 4000)
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
-    assert due(queue)[LANE.key] == (paused, CHANGE)
-    assert [row.begun for row in queue.inbox.deliveries(lane=LANE)] == [0]
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
+    assert due(queue)[REPOSITORY.text] == (paused, CHANGE)
+    assert [row.begun for row in queue.inbox.deliveries(repository=REPOSITORY)] == [0]
     assert begun(queue, RepositoryKey(8, 1)).deliveries[0].id == "9:b"
     assert queue.inbox.queue.claim("two") is None, "nobody waits with a lease"
     queue.inbox.put([replace(arrival("c"), priority=URGENT)])
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None, "what comes meanwhile does not end the pause"
-    assert due(queue)[LANE.key] == (paused, URGENT)
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None, "what comes meanwhile does not end the pause"
+    assert due(queue)[REPOSITORY.text] == (paused, URGENT)
     queue.clock.ahead += 5001
     assert [each.id for each in begun(queue).deliveries] == ["9:a", "9:c"]
 
@@ -345,8 +348,8 @@ def test_a_dead_run_in_an_installation_that_is_paused_is_repeated_after_the_paus
     died(queue)
     paused = queue.clock() + 5000
     queue.inbox.installations().pause(7, "core", paused)
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
-    assert due(queue) == {LANE.key: (paused, CHANGE)}
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
+    assert due(queue) == {REPOSITORY.text: (paused, CHANGE)}
     queue.clock.ahead += 5001
     assert begun(queue).deliveries[0].begun == 3
 
@@ -362,11 +365,11 @@ def test_a_repository_whose_last_push_is_too_recent_is_due_when_it_may_push_agai
         asked.append(tuple(pushes))
         return pushes[-1] + 10_000
 
-    assert queue.inbox.begin(leased(queue.inbox, LANE), earliest) is None
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY), earliest) is None
     assert asked == [(pushed - 500, pushed)]
-    assert due(queue) == {LANE.key: (pushed + 10_000, CHANGE)}
+    assert due(queue) == {REPOSITORY.text: (pushed + 10_000, CHANGE)}
     queue.clock.ahead += 10_000
-    work = queue.inbox.begin(leased(queue.inbox, LANE), earliest)
+    work = queue.inbox.begin(leased(queue.inbox, REPOSITORY), earliest)
     assert [each.id for each in work.deliveries] == ["9:b"]
 
 
@@ -379,11 +382,11 @@ def test_a_worker_that_stops_gives_its_leases_back_and_its_runs_were_never_begun
     assert kept is not None
     leased(queue.inbox, third)
     assert queue.inbox.abandon() == 2
-    assert due(queue).keys() == {LANE.key, third.key}
+    assert due(queue).keys() == {REPOSITORY.text, third.text}
     assert {row.id: row.begun for row in queue.inbox.deliveries()} == {"9:a": 0, "9:b": 0, "9:c": 2, "9:d": 0}
     assert not queue.inbox.end(left, all_done(left), RunReport())
     assert other.end(kept, all_done(kept), RunReport())
-    again = other.begin(leased(other, LANE))
+    again = other.begin(leased(other, REPOSITORY))
     assert again is not None
     assert [(each.id, each.begun) for each in again.deliveries] == [("9:a", 1), ("9:b", 1)]
     assert queue.inbox.abandon() == 0
@@ -395,18 +398,20 @@ def test_what_ended_before_a_worker_stops_stays_ended(queue: Queue) -> None:
     queue.inbox.end(done, [Result(1, "waiting", "the network")], RunReport())
     begun(queue, OTHER)
     queue.inbox.abandon()
-    assert [(row.id, row.state, row.attempts) for row in queue.inbox.deliveries(lane=LANE)] == [("9:a", "waiting", 1)]
+    assert [(row.id, row.state, row.attempts) for row in queue.inbox.deliveries(repository=REPOSITORY)] == [
+        ("9:a", "waiting", 1)
+    ]
 
 
 @pytest.mark.slow
 def test_what_comes_or_is_tried_again_while_runs_end_is_done_and_nothing_twice(queue: Queue) -> None:
     """Each delivery is dead at first, and somebody tries the dead again all the time."""
-    lanes, many, stop = (LANE, OTHER), 30, threading.Event()
+    repositories, many, stop = (REPOSITORY, OTHER), 30, threading.Event()
     ended = Counter[tuple[int, str]]()
 
     def put(part: int) -> None:
         for number in range(many):
-            queue.inbox.put([arrival(f"{part}-{number}-{lane.key}", lane) for lane in lanes])
+            queue.inbox.put([arrival(f"{part}-{number}-{repository.text}", repository) for repository in repositories])
 
     def retry() -> None:
         while not stop.is_set():
@@ -455,26 +460,26 @@ def test_one_process_leads_until_it_is_silent_for_too_long(queue: Queue) -> None
     assert one.heartbeats()["exporter"][1] == {"process": "two"}
 
 
-def test_a_lane_is_looked_at_again_when_its_run_says_so(queue: Queue) -> None:
+def test_a_repository_is_looked_at_again_when_its_run_says_so(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work = begun(queue)
     again = queue.clock() + 60_000
     queue.inbox.end(work, all_done(work), RunReport(requeue_after=again, backoff=60_000))
     (row,) = queue.inbox.deliveries(state="waiting")
-    assert (row.id, row.event, row.next_at) == (f"{APP}:again-{LANE.key}-{work.id}", Event("catch-up"), again)
+    assert (row.id, row.event, row.next_at) == (f"{APP}:again-{REPOSITORY.text}-{work.id}", Event("catch-up"), again)
     assert row.name == "octo-org/hello-world"
-    assert queue.inbox.installations().lane(LANE).backoff == 60_000
-    assert due(queue) == {LANE.key: (again, CATCH_UP)}
+    assert queue.inbox.installations().repository(REPOSITORY).backoff == 60_000
+    assert due(queue) == {REPOSITORY.text: (again, CATCH_UP)}
 
 
-def test_a_lane_is_looked_at_again_once_and_at_the_earliest_time(queue: Queue) -> None:
+def test_a_repository_is_looked_at_again_once_and_at_the_earliest_time(queue: Queue) -> None:
     soon, late = queue.clock() + 60_000, queue.clock() + 90_000
     for name, at in (("a", late), ("b", soon), ("c", late)):
         queue.inbox.put([arrival(name)])
         work = begun(queue)
         queue.inbox.end(work, all_done(work), RunReport(requeue_after=at))
     assert [row.next_at for row in queue.inbox.deliveries(state="waiting")] == [soon]
-    assert due(queue) == {LANE.key: (soon, CATCH_UP)}
+    assert due(queue) == {REPOSITORY.text: (soon, CATCH_UP)}
 
 
 def test_a_long_reading_goes_on_at_once_behind_everything_else(queue: Queue) -> None:
@@ -482,23 +487,23 @@ def test_a_long_reading_goes_on_at_once_behind_everything_else(queue: Queue) -> 
     work = begun(queue)
     queue.inbox.put([replace(arrival("b", OTHER), priority=CATCH_UP)])
     queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock()))
-    assert due(queue)[LANE.key][1] == HISTORY
+    assert due(queue)[REPOSITORY.text][1] == HISTORY
     claimed = [queue.inbox.queue.claim("one") for _ in range(2)]
-    assert [lease.key for lease in claimed if lease] == [OTHER.key, LANE.key]
+    assert [lease.key for lease in claimed if lease] == [OTHER.text, REPOSITORY.text]
 
 
-def test_deliveries_are_listed_latest_first_by_page_state_and_lane(queue: Queue) -> None:
-    queue.inbox.put([arrival(str(number), OTHER if number % 2 else LANE) for number in range(6)])
+def test_deliveries_are_listed_latest_first_by_page_state_and_repository(queue: Queue) -> None:
+    queue.inbox.put([arrival(str(number), OTHER if number % 2 else REPOSITORY) for number in range(6)])
     listed = queue.inbox.deliveries(limit=2)
     assert [row.id for row in listed] == ["9:5", "9:4"]
     assert [row.id for row in queue.inbox.deliveries(limit=2, before=listed[-1].seq)] == ["9:3", "9:2"]
-    assert [row.id for row in queue.inbox.deliveries(lane=OTHER)] == ["9:5", "9:3", "9:1"]
+    assert [row.id for row in queue.inbox.deliveries(repository=OTHER)] == ["9:5", "9:3", "9:1"]
     work = begun(queue)
     queue.inbox.end(work, all_done(work), RunReport())
     assert [row.id for row in queue.inbox.deliveries(state="done")] == ["9:4", "9:2", "9:0"]
-    assert queue.inbox.deliveries(state="done", lane=OTHER) == []
+    assert queue.inbox.deliveries(state="done", repository=OTHER) == []
     assert queue.inbox.delivery(999) is None
-    assert queue.inbox.delivery(2) == (queue.inbox.deliveries(lane=OTHER)[-1], None)
+    assert queue.inbox.delivery(2) == (queue.inbox.deliveries(repository=OTHER)[-1], None)
 
 
 def test_what_came_in_is_known(queue: Queue) -> None:
@@ -537,7 +542,7 @@ def test_any_number_can_be_tried_again_or_dropped_at_once(queue: Queue) -> None:
     assert queue.inbox.drop([*many, second], "not wanted") == 1
     assert (queue.inbox.retry([]), queue.inbox.drop([], "")) == (0, 0)
     assert [row.state for row in queue.inbox.deliveries()] == ["dropped", "waiting"]
-    assert queue.keys() == {LANE.key}
+    assert queue.keys() == {REPOSITORY.text}
 
 
 def test_the_first_that_is_due_is_found_behind_those_that_are_not(queue: Queue) -> None:
@@ -577,14 +582,14 @@ def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(
     inbox.deliveries()
     inbox.deliveries(state="dead")
     inbox.deliveries(state="done", before=9)
-    inbox.deliveries(lane=LANE, state="waiting", limit=1)
+    inbox.deliveries(repository=REPOSITORY, state="waiting", limit=1)
     inbox.purge(1)
-    work = inbox.begin(leased(inbox, LANE))
+    work = inbox.begin(leased(inbox, REPOSITORY))
     assert work is not None
     inbox.queue.renew("one", [work.id])
     inbox.end(work, [Result(1, "waiting", "")], RunReport(requeue_after=5))
     for _ in range(8):  # one of them takes what has waited longest
-        inbox.give_back(leased(inbox, LANE), 0)
+        inbox.give_back(leased(inbox, REPOSITORY), 0)
     inbox.queue.ensure(["resync"])
     inbox.abandon()
     database.close()
@@ -604,7 +609,7 @@ def test_what_ended_long_ago_is_forgotten_but_the_dead(queue: Queue) -> None:
     assert queue.inbox.deliveries()[0].seq == 5
 
 
-def test_the_pulses_of_workers_that_are_gone_are_forgotten_and_no_others(queue: Queue) -> None:
+def test_the_heartbeats_of_workers_that_are_gone_are_forgotten_and_no_others(queue: Queue) -> None:
     for name in ("worker:a-1", "worker_b", "app"):
         queue.inbox.heartbeat(name, {"pid": 7})
     queue.inbox.purge(queue.clock() - 60_000)
@@ -644,9 +649,9 @@ def test_an_urgent_transaction_writes_alone_from_its_start(tmp_path: Path, monke
     with first.urgent() as urgent:
         with pytest.raises(WorldError, match="locked"), third.urgent():
             raise AssertionError("two write at once")
-        urgent.change("insert into pulses (name, said_at, note) values ('a', 1, '{}')")
+        urgent.change("insert into heartbeats (name, said_at, note) values ('a', 1, '{}')")
     with second.transaction() as after:
-        assert after.row("select said_at from pulses where name = 'a'") == {"said_at": 1}
+        assert after.row("select said_at from heartbeats where name = 'a'") == {"said_at": 1}
     with first.urgent() as urgent:
         assert urgent.row("pragma busy_timeout") == {"timeout": 200}
     for database in (first, second, third):

@@ -1,4 +1,4 @@
-"""What an installation's lane does with the App's coming and going, and with what happens to repositories."""
+"""What happens under an installation's own key: the App comes and goes, and repositories change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def hear(here: Places) -> list[str]:
     """What GitHub sent last is received, stored and worked on; the reasons."""
     arrival = heard(here, here.github.hooks.deliveries[-1])
     here.inbox.put([arrival])
-    return work(here, arrival.lane)
+    return work(here, arrival.repository)
 
 
-def work(here: Places, lane: RepositoryKey) -> list[str]:
-    found = here.begin(lane)
+def work(here: Places, repository: RepositoryKey) -> list[str]:
+    found = here.begin(repository)
     results = apply_installation_events(found, here.inbox, here.tokens, here.forgotten.append)
     here.inbox.end(found, results, RunReport())
     assert {result.state for result in results} == {"done"}
@@ -30,17 +30,17 @@ def work(here: Places, lane: RepositoryKey) -> list[str]:
     return [result.reason for result in results]
 
 
-def lane_of(here: Places, installation: int, full_name: str = HELLO) -> RepositoryKey:
+def repository_of(here: Places, installation: int, full_name: str = HELLO) -> RepositoryKey:
     return RepositoryKey(installation, here.github.world.names[full_name])
 
 
 def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     assert hear(here) == ["the App is at work: repositories to look at: 2"]
-    assert here.waiting(lane_of(here, number)) == here.waiting(lane_of(here, number, OTHER)) == ["catch-up"]
+    assert here.waiting(repository_of(here, number)) == here.waiting(repository_of(here, number, OTHER)) == ["catch-up"]
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert {(lease.key, lease.priority) for lease in found if lease} == {
-        (lane_of(here, number, name).key, Priority.HISTORY) for name in (HELLO, OTHER)
+        (repository_of(here, number, name).text, Priority.HISTORY) for name in (HELLO, OTHER)
     }
     assert here.register.state(number) == "active"
     assert here.inbox.heartbeats()[PLACES][1] == {"day": 0}
@@ -50,63 +50,67 @@ def test_what_comes_twice_is_done_once(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
     arrival = heard(here, here.github.hooks.deliveries[-1])
     here.inbox.put([arrival])
-    begun = here.begin(arrival.lane)
+    begun = here.begin(arrival.repository)
     first = apply_installation_events(begun, here.inbox, here.tokens, here.forgotten.append)
     second = apply_installation_events(begun, here.inbox, here.tokens, here.forgotten.append)
     assert (first[0].reason[-1], second[0].reason[-1]) == ("1", "0")
-    assert here.waiting(lane_of(here, number)) == ["catch-up"]
+    assert here.waiting(repository_of(here, number)) == ["catch-up"]
 
 
 def test_uninstalling_drops_what_waits_and_keeps_nothing(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    lane, other, foreign = lane_of(here, number), lane_of(here, number, OTHER), RepositoryKey(4711, here.github.repo.id)
-    here.know(lane, foreign)
-    here.arrive(lane), here.arrive(lane), here.arrive(foreign)
-    here.tokens.grant(lane, here.clock.now), here.tokens.grant(other, here.clock.now)
+    repository, other, foreign = (
+        repository_of(here, number),
+        repository_of(here, number, OTHER),
+        RepositoryKey(4711, here.github.repo.id),
+    )
+    here.know(repository, foreign)
+    here.arrive(repository), here.arrive(repository), here.arrive(foreign)
+    here.tokens.grant(repository, here.clock.now), here.tokens.grant(other, here.clock.now)
     here.github.tenants.uninstall(number)
     assert hear(here) == ["the App is not installed there any more: deliveries dropped: 2"]
-    assert [row.reason for row in here.rows(lane)][-2:] == ["the App is not installed there any more"] * 2
-    assert here.forgotten == [lane]
+    assert [row.reason for row in here.rows(repository)][-2:] == ["the App is not installed there any more"] * 2
+    assert here.forgotten == [repository]
     assert here.waiting(foreign) == ["issues"]
-    assert [row.lane for row in here.register.lanes()] == [foreign]
+    assert [row.repository for row in here.register.repositories()] == [foreign]
     assert here.register.state(number) == "gone"
-    assert here.inbox.begin(leased(here.inbox, lane)) is None
-    assert lane.key not in keys(here.inbox), "it has nothing to do any more"
+    assert here.inbox.begin(leased(here.inbox, repository)) is None
+    assert repository.text not in keys(here.inbox), "it has nothing to do any more"
     assert here.begin(foreign).deliveries
-    for each in (lane, other):
+    for each in (repository, other):
         with pytest.raises(NotInstalled):
             here.tokens.grant(each, here.clock.now)
 
 
 def test_a_suspended_installation_rests_until_it_is_looked_at_again(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    here.know(lane)
+    repository = repository_of(here, number)
+    here.know(repository)
     for _ in range(3):
-        here.arrive(lane)
+        here.arrive(repository)
     here.github.tenants.suspend(number)
     assert hear(here) == ["the App is suspended there: deliveries dropped: 3"]
-    assert (here.register.state(number), here.waiting(lane), here.forgotten) == ("suspended", [], [lane])
+    assert (here.register.state(number), here.waiting(repository), here.forgotten) == ("suspended", [], [repository])
     here.github.tenants.unsuspend(number)
     assert hear(here) == ["the App is at work: repositories to look at: 1"]
-    assert (here.register.state(number), here.waiting(lane)) == ("active", ["catch-up"])
-    assert here.tokens.grant(lane, here.clock.now).name == HELLO
+    assert (here.register.state(number), here.waiting(repository)) == ("active", ["catch-up"])
+    assert here.tokens.grant(repository, here.clock.now).name == HELLO
 
 
 def test_repositories_are_added_and_taken_away(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane, other = lane_of(here, number), lane_of(here, number, OTHER)
-    here.know(lane)
-    here.arrive(lane)
+    repository, other = repository_of(here, number), repository_of(here, number, OTHER)
+    here.know(repository)
+    here.arrive(repository)
     here.github.tenants.add(number, [OTHER])
     assert hear(here) == ["the App is at work: repositories to look at: 1"]
     assert here.waiting(other) == ["catch-up"]
     here.github.tenants.remove(number, [HELLO])
     assert hear(here) == ["the App may not see this repository any more: deliveries dropped: 1"]
-    assert (here.waiting(lane), here.forgotten) == ([], [lane])
+    assert (here.waiting(repository), here.forgotten) == ([], [repository])
     here.github.tenants.add(number, [HELLO])
     assert hear(here) == ["the App is at work: repositories to look at: 1"]
-    assert here.waiting(lane) == ["catch-up"]
+    assert here.waiting(repository) == ["catch-up"]
 
 
 def late(here: Places, before: int = 1) -> list[str]:
@@ -121,77 +125,77 @@ def late(here: Places, before: int = 1) -> list[str]:
 
 def test_a_removal_that_comes_late_drops_nothing(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    here.know(lane)
+    repository = repository_of(here, number)
+    here.know(repository)
     here.github.tenants.remove(number, [HELLO])
     here.github.tenants.add(number, [HELLO])
-    here.arrive(lane)
+    here.arrive(repository)
     assert late(here)[-1] == "the App may not see this repository any more"
-    assert here.waiting(lane) == ["issues", "catch-up"]
+    assert here.waiting(repository) == ["issues", "catch-up"]
     assert here.forgotten == []
-    assert lane in [row.lane for row in here.register.lanes()]
+    assert repository in [row.repository for row in here.register.repositories()]
 
 
 def test_a_suspension_that_comes_late_drops_nothing(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    here.know(lane)
+    repository = repository_of(here, number)
+    here.know(repository)
     here.github.tenants.suspend(number)
     here.github.tenants.unsuspend(number)
-    here.arrive(lane)
+    here.arrive(repository)
     assert late(here)[-1] == "it is over: GitHub says that the App is at work there"
-    assert here.waiting(lane) == ["issues", "catch-up"]
+    assert here.waiting(repository) == ["issues", "catch-up"]
     assert (here.register.state(number), here.forgotten) == ("active", [])
 
 
 def test_a_deletion_of_a_repository_that_is_there_again_drops_nothing(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    here.know(lane)
-    here.arrive(lane)
-    here.arrive(RepositoryKey(number, 0), "repository", "deleted", repository=str(lane.repository))
+    repository = repository_of(here, number)
+    here.know(repository)
+    here.arrive(repository)
+    here.arrive(RepositoryKey(number, 0), "repository", "deleted", repository=str(repository.number))
     assert work(here, RepositoryKey(number, 0)) == ["the repository was deleted"]
-    assert (here.waiting(lane), here.forgotten) == (["issues"], [])
+    assert (here.waiting(repository), here.forgotten) == (["issues"], [])
 
 
 def test_a_transfer_that_came_back_meanwhile_drops_nothing(here: Places) -> None:
     giver = here.github.tenants.install("octocat", [HELLO])
     taker = here.github.tenants.install("octo-org")
-    lane, there = lane_of(here, giver), RepositoryKey(taker, lane_of(here, giver).repository)
-    here.know(lane, there)
-    here.arrive(lane)
-    here.arrive(RepositoryKey(taker, 0), "repository", "transferred", repository=str(lane.repository))
+    repository, there = repository_of(here, giver), RepositoryKey(taker, repository_of(here, giver).repository)
+    here.know(repository, there)
+    here.arrive(repository)
+    here.arrive(RepositoryKey(taker, 0), "repository", "transferred", repository=str(repository.number))
     work(here, RepositoryKey(taker, 0))
-    assert here.waiting(lane) == ["issues"]
+    assert here.waiting(repository) == ["issues"]
 
 
 def test_a_removal_waits_where_github_cannot_be_asked(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    here.know(lane)
-    here.arrive(lane)
+    repository = repository_of(here, number)
+    here.know(repository)
+    here.arrive(repository)
     here.github.faults.add("POST */access_tokens", "500", times=None)
     here.github.tenants.remove(number, [HELLO])
     with pytest.raises(ForgeError):
         hear(here)
-    assert here.waiting(lane) == ["issues"]
+    assert here.waiting(repository) == ["issues"]
 
 
 def test_a_renamed_repository_is_called_by_its_new_name_at_once(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
-    lane = lane_of(here, number)
-    assert here.tokens.grant(lane, here.clock.now).name == HELLO
+    repository = repository_of(here, number)
+    assert here.tokens.grant(repository, here.clock.now).name == HELLO
     here.github.tenants.rename(here.github, "renamed")
     here.github.add_project(HELLO)
     assert hear(here) == ["what is known of it is asked for again"]
-    assert here.tokens.grant(lane, here.clock.now).name == "octocat/renamed"
+    assert here.tokens.grant(repository, here.clock.now).name == "octocat/renamed"
     assert here.forgotten == []
 
 
-def test_a_transferred_repository_leaves_its_old_lane(here: Places) -> None:
+def test_a_transferred_repository_leaves_its_old_repository(here: Places) -> None:
     giver = here.github.tenants.install("octocat", [HELLO, OTHER])
     taker = here.github.tenants.install("octo-org")
-    old, stays = lane_of(here, giver), lane_of(here, giver, OTHER)
+    old, stays = repository_of(here, giver), repository_of(here, giver, OTHER)
     here.know(old, stays, RepositoryKey(taker, old.repository))
     here.arrive(old), here.arrive(stays)
     here.github.tenants.transfer(here.github, "octo-org", taker)
@@ -201,17 +205,17 @@ def test_a_transferred_repository_leaves_its_old_lane(here: Places) -> None:
     fresh = RepositoryKey(taker, old.repository)
     assert (here.waiting(old), here.waiting(fresh), here.waiting(stays)) == ([], ["catch-up"], ["issues"])
     assert here.forgotten == [old]
-    assert fresh in [row.lane for row in here.register.lanes()]
+    assert fresh in [row.repository for row in here.register.repositories()]
     assert here.tokens.grant(fresh, here.clock.now).name == "octo-org/hello-world"
 
 
 def test_a_deleted_repository_is_forgotten(here: Places) -> None:
-    lane = RepositoryKey(5, 50)
-    here.know(lane)
-    here.arrive(lane)
+    repository = RepositoryKey(5, 50)
+    here.know(repository)
+    here.arrive(repository)
     here.arrive(RepositoryKey(5, 0), "repository", "deleted", repository="50")
     assert work(here, RepositoryKey(5, 0)) == ["the repository was deleted: deliveries dropped: 1"]
-    assert (here.register.lanes(), here.forgotten) == ([], [lane])
+    assert (here.register.repositories(), here.forgotten) == ([], [repository])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +225,7 @@ def test_a_deleted_repository_is_forgotten(here: Places) -> None:
         ("repository", "renamed", {"account": "octocat"}, "nothing to do"),
         ("repository", "starred", {"repository": "50"}, "what is known of it is asked for again"),
         ("installation_repositories", "added", {"added": "x,,-1,²"}, "nothing to do"),
-        ("github_app_authorization", "revoked", {"account": "octocat"}, "not of this lane"),
+        ("github_app_authorization", "revoked", {"account": "octocat"}, "not of this repository"),
     ],
 )
 def test_what_says_nothing_to_us_is_done_with(
@@ -234,7 +238,10 @@ def test_what_says_nothing_to_us_is_done_with(
 def test_an_event_names_its_repositories_and_no_others(here: Places) -> None:
     here.arrive(RepositoryKey(5, 0), "installation", "created", account="octocat", added="50,51,50")
     assert work(here, RepositoryKey(5, 0)) == ["the App is at work: repositories to look at: 2"]
-    assert {row.lane for row in here.inbox.deliveries(state="waiting")} == {RepositoryKey(5, 50), RepositoryKey(5, 51)}
+    assert {row.repository for row in here.inbox.deliveries(state="waiting")} == {
+        RepositoryKey(5, 50),
+        RepositoryKey(5, 51),
+    }
 
 
 def test_without_the_database_the_event_is_not_done_with(here: Places) -> None:

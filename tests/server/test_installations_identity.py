@@ -13,7 +13,7 @@ from bot.server.installations import LIFE, SPARE, TokenCache
 from bot.server.model import RepositoryKey
 
 NOW = 1_767_614_400_000
-LANE, OTHER, FOREIGN = RepositoryKey(1, 10), RepositoryKey(1, 11), RepositoryKey(2, 10)
+REPOSITORY, OTHER, FOREIGN = RepositoryKey(1, 10), RepositoryKey(1, 11), RepositoryKey(2, 10)
 
 
 class Mint:
@@ -38,86 +38,96 @@ def kept(mint: Mint) -> TokenCache:
     return TokenCache(mint)  # type: ignore[arg-type]  # nothing else of an App is asked for
 
 
-def test_a_token_is_asked_for_once_and_named_after_its_lane() -> None:
+def test_a_token_is_asked_for_once_and_named_after_its_repository() -> None:
     mint = Mint()
     tokens = kept(mint)
-    first = tokens.grant(LANE, NOW)
-    assert (first.lane, first.token, first.name, first.private) == (LANE, "token-1", "octocat/hello-world", False)
-    assert tokens.grant(LANE, NOW + LIFE - SPARE) == first
-    assert mint.asked == [LANE]
+    first = tokens.grant(REPOSITORY, NOW)
+    assert (first.repository, first.token, first.name, first.private) == (
+        REPOSITORY,
+        "token-1",
+        "octocat/hello-world",
+        False,
+    )
+    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE) == first
+    assert mint.asked == [REPOSITORY]
 
 
-def test_a_token_is_renewed_while_it_is_still_good_for_a_turn() -> None:
+def test_a_token_is_renewed_while_it_is_still_good_for_a_run() -> None:
     tokens = kept(mint := Mint())
-    tokens.grant(LANE, NOW)
+    tokens.grant(REPOSITORY, NOW)
     mint.ends = NOW + 2 * LIFE
-    assert tokens.grant(LANE, NOW + LIFE - SPARE + 1).token == "token-2"
+    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE + 1).token == "token-2"
 
 
-def test_no_lane_gets_the_token_of_another() -> None:
+def test_no_repository_gets_the_token_of_another() -> None:
     tokens = kept(Mint())
-    found = {tokens.grant(lane, NOW).token for lane in (LANE, OTHER, FOREIGN, LANE)}
+    found = {tokens.grant(repository, NOW).token for repository in (REPOSITORY, OTHER, FOREIGN, REPOSITORY)}
     assert len(found) == 3
 
 
 def test_a_clock_that_is_behind_does_not_keep_a_token_for_longer_than_it_lives() -> None:
     tokens = kept(Mint(ahead=10 * LIFE))
-    tokens.grant(LANE, NOW)
-    assert tokens.grant(LANE, NOW + LIFE - SPARE + 1).token == "token-2"
+    tokens.grant(REPOSITORY, NOW)
+    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE + 1).token == "token-2"
 
 
 def test_with_a_clock_that_is_ahead_there_is_a_token_all_the_same() -> None:
     tokens = kept(Mint(ahead=-2 * LIFE))
-    assert tokens.grant(LANE, NOW).token == "token-1"
-    assert tokens.grant(LANE, NOW).token == "token-2"
+    assert tokens.grant(REPOSITORY, NOW).token == "token-1"
+    assert tokens.grant(REPOSITORY, NOW).token == "token-2"
 
 
 def test_after_a_rename_the_token_is_forgotten_and_the_next_one_names_it_anew() -> None:
     tokens = kept(mint := Mint())
-    tokens.grant(LANE, NOW)
+    tokens.grant(REPOSITORY, NOW)
     mint.names[10] = "octocat/renamed"
-    assert tokens.grant(LANE, NOW).name == "octocat/hello-world"
-    tokens.forget(LANE)
-    assert tokens.grant(LANE, NOW).name == "octocat/renamed"
+    assert tokens.grant(REPOSITORY, NOW).name == "octocat/hello-world"
+    tokens.forget(REPOSITORY)
+    assert tokens.grant(REPOSITORY, NOW).name == "octocat/renamed"
 
 
 @pytest.mark.parametrize(
-    ("lane", "installation", "gone"),
-    [(LANE, 0, {LANE}), (None, 1, {LANE, OTHER}), (None, 2, {FOREIGN}), (None, 0, {LANE, OTHER, FOREIGN})],
+    ("repository", "installation", "gone"),
+    [
+        (REPOSITORY, 0, {REPOSITORY}),
+        (None, 1, {REPOSITORY, OTHER}),
+        (None, 2, {FOREIGN}),
+        (None, 0, {REPOSITORY, OTHER, FOREIGN}),
+    ],
 )
-def test_tokens_are_forgotten_by_lane_by_installation_or_all(
-    lane: RepositoryKey | None, installation: int, gone: set[RepositoryKey]
+def test_tokens_are_forgotten_by_repository_by_installation_or_all(
+    repository: RepositoryKey | None, installation: int, gone: set[RepositoryKey]
 ) -> None:
     tokens = kept(mint := Mint())
-    for each in (LANE, OTHER, FOREIGN):
+    for each in (REPOSITORY, OTHER, FOREIGN):
         tokens.grant(each, NOW)
-    tokens.forget(lane, installation)
+    tokens.forget(repository, installation)
     mint.asked.clear()
-    for each in (LANE, OTHER, FOREIGN):
+    for each in (REPOSITORY, OTHER, FOREIGN):
         tokens.grant(each, NOW)
     assert set(mint.asked) == gone
 
 
 def test_what_was_asked_for_before_it_was_forgotten_is_not_kept_after() -> None:
     tokens = kept(mint := Mint())
-    mint.meanwhile = lambda: tokens.forget(LANE)
-    assert tokens.grant(LANE, NOW).token == "token-1"
+    mint.meanwhile = lambda: tokens.forget(REPOSITORY)
+    assert tokens.grant(REPOSITORY, NOW).token == "token-1"
     mint.meanwhile = lambda: None
-    assert tokens.grant(LANE, NOW).token == "token-2"
+    assert tokens.grant(REPOSITORY, NOW).token == "token-2"
 
 
-def test_a_lane_that_is_not_ours_any_more_has_no_token() -> None:
+def test_a_repository_that_is_not_ours_any_more_has_no_token() -> None:
     tokens = kept(mint := Mint())
-    tokens.grant(LANE, NOW)
-    tokens.forget(LANE)
+    tokens.grant(REPOSITORY, NOW)
+    tokens.forget(REPOSITORY)
     del mint.names[10]
     with pytest.raises(NotInstalled):
-        tokens.grant(LANE, NOW)
+        tokens.grant(REPOSITORY, NOW)
 
 
 def test_tokens_that_have_ended_are_not_held_on_to() -> None:
     tokens = kept(mint := Mint())
-    tokens.grant(LANE, NOW)
+    tokens.grant(REPOSITORY, NOW)
     mint.ends = NOW + 3 * LIFE
     tokens.grant(OTHER, NOW + LIFE)
     assert "token-1" not in str(vars(tokens))
@@ -130,9 +140,9 @@ def test_many_threads_ask_at_once() -> None:
 
     def ask() -> None:
         for number in range(50):
-            lane = RepositoryKey(1, 10 + number % 2)
-            found.append(tokens.grant(lane, NOW).name)
-            tokens.forget(lane)
+            repository = RepositoryKey(1, 10 + number % 2)
+            found.append(tokens.grant(repository, NOW).name)
+            tokens.forget(repository)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:

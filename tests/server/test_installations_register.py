@@ -12,13 +12,13 @@ from bot.server.database import Database
 from bot.server.inbox_rows import tally_run
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.tallies import add_counts
-from tests.server.queues import LANE, Queue, all_done, arrival, leased, queue_in_database
+from tests.server.queues import REPOSITORY, Queue, all_done, arrival, leased, queue_in_database
 
 OTHER = RepositoryKey(7, 71)
 
 
-def begun(queue: Queue, lane: RepositoryKey = LANE) -> PendingWork:
-    work = queue.inbox.begin(leased(queue.inbox, lane))
+def begun(queue: Queue, repository: RepositoryKey = REPOSITORY) -> PendingWork:
+    work = queue.inbox.begin(leased(queue.inbox, repository))
     assert work is not None
     return work
 
@@ -49,7 +49,7 @@ def test_a_run_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_
             hanging.rows("select * from tallies for update")
             third_ended = pool.submit(queue.inbox.end, third, all_done(third), RunReport())
             assert third_ended.result(timeout=5)
-        assert queue.inbox.counters()["precedent_turns_total", ("done",)] == 4
+        assert queue.inbox.counters()["precedent_runs_total", ("done",)] == 4
 
 
 def test_totals_are_exact_and_only_grow_while_many_count_and_add_up(queue: Queue) -> None:
@@ -91,7 +91,7 @@ def test_a_run_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> No
     ]
     queue.inbox.end(work, results, RunReport((("push", 0.3), ("push", 99.0), ("look", 1000.0)), (1, 2, 3)))
     assert queue.inbox.counters() == {
-        ("precedent_turns_total", ("done",)): 1,
+        ("precedent_runs_total", ("done",)): 1,
         ("precedent_answers_total", ("created", "memory has something to tell")): 1,
         ("precedent_answers_total", ("silent", "other")): 1,
         ("precedent_stage_seconds_bucket", ("push", "0.5")): 1,
@@ -129,12 +129,12 @@ def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(
     queue.inbox.put([arrival("a")])
     begun(queue)
     register = queue.inbox.installations()
-    assert register.lane(LANE) == RepositoryRow(LANE, "octo-org/hello-world", private=True)
-    register.seen(LANE, "octo-org/renamed", private=False)
+    assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world", private=True)
+    register.seen(REPOSITORY, "octo-org/renamed", private=False)
     queue.inbox.queue.release("one")
     begun(queue)
-    assert register.lane(LANE) == RepositoryRow(LANE, "octo-org/renamed", private=False)
-    assert register.lane(OTHER) == RepositoryRow(OTHER)
+    assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/renamed", private=False)
+    assert register.repository(OTHER) == RepositoryRow(OTHER)
 
 
 def test_a_repository_remembers_what_its_runs_left(queue: Queue) -> None:
@@ -148,7 +148,7 @@ def test_a_repository_remembers_what_its_runs_left(queue: Queue) -> None:
         queue.inbox.put([arrival(str(number))])
         work = begun(queue)
         queue.inbox.end(work, all_done(work), told)
-        row = register.lane(LANE)
+        row = register.repository(REPOSITORY)
         assert (row.pushes, row.cursor, row.rate_left, row.backoff) == expected
         assert abs(row.last_run - queue.clock()) < 60_000
 
@@ -156,28 +156,28 @@ def test_a_repository_remembers_what_its_runs_left(queue: Queue) -> None:
 def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_seen(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
     register = queue.inbox.installations()
-    register.seen(LANE, "octo-org/hello-world", private=True)
+    register.seen(REPOSITORY, "octo-org/hello-world", private=True)
     register.seen(OTHER, "octo-org/other", private=True)
     register.seen(RepositoryKey(7, 0), "", private=True)
-    assert [row.lane for row in register.lanes()] == [LANE, OTHER]
-    assert register.gone(LANE, "the App is not installed there any more") == 2
-    assert [row.lane for row in register.lanes()] == [OTHER]
-    assert [(row.state, row.reason) for row in queue.inbox.deliveries(lane=LANE)] == [
+    assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
+    assert register.gone(REPOSITORY, "the App is not installed there any more") == 2
+    assert [row.repository for row in register.repositories()] == [OTHER]
+    assert [(row.state, row.reason) for row in queue.inbox.deliveries(repository=REPOSITORY)] == [
         ("dropped", "the App is not installed there any more")
     ] * 2
-    assert queue.inbox.begin(leased(queue.inbox, LANE)) is None
-    assert queue.keys() == {OTHER.key}
-    register.seen(LANE, "octo-org/hello-world", private=True)
-    assert [row.lane for row in register.lanes()] == [LANE, OTHER]
-    assert register.lanes(active_since=1) == []
+    assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
+    assert queue.keys() == {OTHER.text}
+    register.seen(REPOSITORY, "octo-org/hello-world", private=True)
+    assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
+    assert register.repositories(active_since=1) == []
 
 
 def test_what_is_gone_for_long_is_forgotten(queue: Queue) -> None:
     register = queue.inbox.installations()
     register.installed(7, "octo-org", "gone")
-    register.seen(LANE, "octo-org/hello-world", private=False)
-    register.gone(LANE, "gone")
+    register.seen(REPOSITORY, "octo-org/hello-world", private=False)
+    register.gone(REPOSITORY, "gone")
     queue.inbox.purge(queue.clock() - 60_000)
-    assert (register.state(7), register.lane(LANE).name) == ("gone", "octo-org/hello-world")
+    assert (register.state(7), register.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
     queue.inbox.purge(queue.clock() + 1)
-    assert (register.state(7), register.lane(LANE)) == ("active", RepositoryRow(LANE))
+    assert (register.state(7), register.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))

@@ -9,7 +9,7 @@ import pytest
 from bot.github.events import Event
 from bot.server.model import Delivery, RepositoryKey
 from tests.fakes.github import FakeGitHub
-from tests.server.aftermath import Kill, Sent, Turn, name_of, overlapping, uncommented, unfinished, waits
+from tests.server.aftermath import Kill, Run, Sent, name_of, overlapping, uncommented, unfinished, waits
 from tests.server.kills import campaign
 
 DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
@@ -37,18 +37,18 @@ def test_what_is_lost_or_twice_is_seen() -> None:
     assert [uncommented(unheard, count) == "" for count in (0, 1, 2)] == [True, True, False]
 
 
-def test_turns_that_run_at_once_and_waits_are_seen() -> None:
+def test_runs_that_run_at_once_and_waits_are_seen() -> None:
     kills = [Kill(1500, "web"), Kill(9000, "worker")]
-    turns = [Turn("1-2", 1000, 0), Turn("1-2", 1400, 1600), Turn("1-3", 1450, 1600), Turn("1-2", 4000, 4100)]
-    assert overlapping(turns, kills) == ["two turns of 1-2 ran at once, 100 ms"]
-    assert overlapping(turns[1:], kills) == []
-    assert waits([turns[0], turns[3]], kills) == [2.5]
-    assert waits([turns[0]], kills) == [999_999.999 + 0.001]
+    runs = [Run("1-2", 1000, 0), Run("1-2", 1400, 1600), Run("1-3", 1450, 1600), Run("1-2", 4000, 4100)]
+    assert overlapping(runs, kills) == ["two runs of 1-2 ran at once, 100 ms"]
+    assert overlapping(runs[1:], kills) == []
+    assert waits([runs[0], runs[3]], kills) == [2.5]
+    assert waits([runs[0]], kills) == [999_999.999 + 0.001]
 
 
-def test_a_kill_ends_the_turns_of_its_processes_alone() -> None:
-    turns = [Turn("1-2", 1000, 0, worker="a-host-77-0a1b"), Turn("1-2", 9500, 9600)]
+def test_a_kill_ends_the_runs_of_its_processes_alone() -> None:
+    runs = [Run("1-2", 1000, 0, worker="a-host-77-0a1b"), Run("1-2", 9500, 9600)]
     other, own = name_of(["python", "-m", "bot", "worker"], 78), name_of(["python", "-m", "bot", "worker"], 77)
-    assert waits(turns, [Kill(1500, "worker", (other,)), Kill(9000, "worker", (own, other))]) == [0.5]
+    assert waits(runs, [Kill(1500, "worker", (other,)), Kill(9000, "worker", (own, other))]) == [0.5]
     given = name_of(["python", "-m", "bot", "worker", "--parent", "77", "--name", "a-host-77-0a1b", ""], 99)
-    assert waits(turns, [Kill(1500, "worker", ("a-host-77-ffff",)), Kill(9000, "worker", (given,))]) == [0.5]
+    assert waits(runs, [Kill(1500, "worker", ("a-host-77-ffff",)), Kill(9000, "worker", (given,))]) == [0.5]

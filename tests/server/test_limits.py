@@ -10,7 +10,7 @@ import pytest
 from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_ALL, OF_HISTORY, SECONDARY
 from bot.github.events import Event
 from tests.fakes.payloads import EventfulProject
-from tests.server.queues import LANE, Queue, arrival, leased
+from tests.server.queues import REPOSITORY, Queue, arrival, leased
 from tests.server.test_reconcile import half_read, reading
 from tests.server.town import Town
 
@@ -94,12 +94,12 @@ def test_history_is_read_once_the_limit_is_over_though_nothing_happens(town: Tow
     assert town.row(fresh, number).state == "done"
 
 
-def test_turns_while_the_limit_holds_do_not_prolong_it(town: Town) -> None:
+def test_runs_while_the_limit_holds_do_not_prolong_it(town: Town) -> None:
     _, fresh = two(town)
     out_of_points(town)
     town.ask(fresh)
     town.settle()
-    register, installation = town.here.inbox.installations(), town.lane(fresh).installation
+    register, installation = town.here.inbox.installations(), town.repository(fresh).installation
     until = register.paused_until(installation, OF_HISTORY)
     assert until > town.here.clock.now
     town.pass_time((until - town.here.clock.now) / 1000 - 20)
@@ -130,21 +130,21 @@ def test_a_limit_on_how_fast_is_asked_still_holds_for_all(town: Town) -> None:
     town.settle()
     number = town.ask(known)
     town.pass_time(11)
-    town.turn(town.lane(known))
+    town.run(town.repository(known))
     assert town.here.inbox.queue.claim("any") is None, "nobody waits with a lease"
     assert town.row(known, number).state == "waiting"
     assert town.comments(known, number) == []
 
 
 @pytest.mark.parametrize("resource", [CORE, SECONDARY, GRAPHQL, HISTORY, "search", "code_search"])
-def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource: str) -> None:
+def test_repositories_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource: str) -> None:
     queue.inbox.put([arrival("a")])
     register = queue.inbox.installations()
-    register.pause(LANE.installation, resource, queue.clock() + 60_000)
-    register.pause(LANE.installation, resource, queue.clock() + 30_000)
+    register.pause(REPOSITORY.installation, resource, queue.clock() + 60_000)
+    register.pause(REPOSITORY.installation, resource, queue.clock() + 30_000)
     register.pause(8, CORE, queue.clock() + 90_000)
-    assert register.paused_until(LANE.installation, [resource]) > queue.clock() + 50_000
-    work = queue.inbox.begin(leased(queue.inbox, LANE))
+    assert register.paused_until(REPOSITORY.installation, [resource]) > queue.clock() + 50_000
+    work = queue.inbox.begin(leased(queue.inbox, REPOSITORY))
     assert (work is None) == (resource in OF_ALL)
-    assert queue.keys() == {LANE.key}
+    assert queue.keys() == {REPOSITORY.text}
     assert register.paused(OF_ALL) == 1 + (resource in OF_ALL)

@@ -50,8 +50,8 @@ def test_a_line_is_an_object_with_time_level_and_message() -> None:
 
 
 def test_what_is_given_beside_the_message_is_a_field() -> None:
-    found = line("turn ended", lane="17-4", seconds=1.5, private=True)
-    assert (found["lane"], found["seconds"], found["private"]) == ("17-4", 1.5, True)
+    found = line("run ended", repository="17-4", seconds=1.5, private=True)
+    assert (found["repository"], found["seconds"], found["private"]) == ("17-4", 1.5, True)
 
 
 def test_lines_about_a_request_name_it() -> None:
@@ -132,8 +132,8 @@ def test_a_long_text_is_cut() -> None:
 
 
 def test_the_text_form_has_the_same_in_a_line_for_people() -> None:
-    shown = Lines("text").format(record("turn ended", lane="17-4"))
-    assert shown.partition(" ")[2] == "info: turn ended lane=17-4"
+    shown = Lines("text").format(record("run ended", repository="17-4"))
+    assert shown.partition(" ")[2] == "info: run ended repository=17-4"
 
 
 def test_libraries_are_heard_when_they_warn_and_we_when_we_tell(log: io.StringIO) -> None:

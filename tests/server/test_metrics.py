@@ -37,7 +37,7 @@ def test_a_day_is_counted() -> None:
     assert found["precedent_oldest_waiting_seconds", ()] == 8
     assert found["precedent_workers", ()] == 1
     assert found["precedent_pushes_total", ()] == 3
-    assert found["precedent_turns_total", (("result", "done"),)] == 12
+    assert found["precedent_runs_total", (("result", "done"),)] == 12
 
 
 def test_the_fewest_requests_left_of_this_hour_are_told() -> None:

@@ -1,4 +1,4 @@
-"""What happens to a repository in the middle of a turn, at any of its requests: it is answered once, nobody else is."""
+"""What happens to a repository in the middle of a run, at any of its requests: it is answered once, nobody else is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scene:
     town: Town
     ours: EventfulProject
     number: int
-    lane: RepositoryKey
+    repository: RepositoryKey
     stranger: tuple[EventfulProject, int] | None = None
 
     @property
@@ -36,7 +36,7 @@ class Scene:
         return self.town.comments(self.ours, self.number)
 
     def later(self) -> None:
-        """All turns of the next ten minutes."""
+        """All runs of the next ten minutes."""
         for _ in range(5):
             self.town.settle()
             self.town.pass_time(PROMISE)
@@ -46,14 +46,14 @@ def scene(folder: Path) -> Scene:
     town = Town(folder)
     ours = town.project(APP, "PostgreSQL")
     town.github.tenants.install("octo-org", [APP, FIRST])
-    return Scene(town, ours, town.ask(ours), town.lane(ours))
+    return Scene(town, ours, town.ask(ours), town.repository(ours))
 
 
 def cuts(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
-    """One scene for each request of a turn, in which ``change`` happens just before that request is answered."""
+    """One scene for each request of a run, in which ``change`` happens just before that request is answered."""
     whole, asked = scene(folder / "whole"), list[str]()
     whole.town.asked = asked.append
-    whole.town.turn(whole.lane)
+    whole.town.run(whole.repository)
     whole.town.close()
     assert len(whole.said) == 1
     for place, request in enumerate(asked):
@@ -65,9 +65,9 @@ def cuts(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
                 change(cut)
 
         cut.town.asked = told
-        cut.town.turn(cut.lane)
+        cut.town.run(cut.repository)
         cut.town.asked = lambda request: None
-        print(f"cut at {place}, {request}: {cut.town.states(cut.lane)}")
+        print(f"cut at {place}, {request}: {cut.town.states(cut.repository)}")
         assert len(seen) > place
         yield cut
         assert (cut.town.trespasses(), cut.town.github.violations) == ([], [])
@@ -85,7 +85,7 @@ def comes_back(cut: Scene) -> None:
 @pytest.mark.parametrize("way", ["uninstall", "remove"])
 def test_an_app_that_is_taken_away_says_nothing_after_it_and_what_it_kept_goes(tmp_path: Path, way: str) -> None:
     def change(cut: Scene) -> None:
-        tenants, number = cut.town.github.tenants, cut.lane.installation
+        tenants, number = cut.town.github.tenants, cut.repository.installation
         tenants.uninstall(number) if way == "uninstall" else tenants.remove(number, [APP])
 
     spoke = []
@@ -93,25 +93,25 @@ def test_an_app_that_is_taken_away_says_nothing_after_it_and_what_it_kept_goes(t
         spoke.append(len(cut.said))
         cut.town.settle()
         assert len(cut.said) == spoke[-1]
-        assert cut.town.states(cut.lane) == [("dropped", SEEN)] or spoke[-1]
+        assert cut.town.states(cut.repository) == [("dropped", SEEN)] or spoke[-1]
         cut.town.add_results()
         cut.town.settle()
-        assert (cut.town.kept(), cut.town.here.register.lanes()) == (set(), [])
+        assert (cut.town.kept(), cut.town.here.register.repositories()) == (set(), [])
         tenants = cut.town.github.tenants
-        tenants.install("octo-org", [APP]) if way == "uninstall" else tenants.add(cut.lane.installation, [APP])
+        tenants.install("octo-org", [APP]) if way == "uninstall" else tenants.add(cut.repository.installation, [APP])
         comes_back(cut)
     assert spoke[0] == 0
     assert spoke == sorted(spoke)
 
 
 def test_an_app_that_is_suspended_says_nothing_until_it_may_again(tmp_path: Path) -> None:
-    for cut in cuts(tmp_path, lambda cut: cut.town.github.tenants.suspend(cut.lane.installation)):
+    for cut in cuts(tmp_path, lambda cut: cut.town.github.tenants.suspend(cut.repository.installation)):
         spoke = len(cut.said)
         cut.town.settle()
         assert len(cut.said) == spoke
-        assert cut.town.states(cut.lane) == [("dropped", SUSPENDED)] or spoke
-        assert [row.lane for row in cut.town.here.register.lanes()] == [cut.lane]
-        cut.town.github.tenants.unsuspend(cut.lane.installation)
+        assert cut.town.states(cut.repository) == [("dropped", SUSPENDED)] or spoke
+        assert [row.repository for row in cut.town.here.register.repositories()] == [cut.repository]
+        cut.town.github.tenants.unsuspend(cut.repository.installation)
         comes_back(cut)
 
 
@@ -130,8 +130,8 @@ def test_one_that_gets_another_name_is_answered_once_and_its_namesake_never(tmp_
         assert cut.stranger
         assert cut.town.comments(*cut.stranger) == []
         assert not [file for file in (cut.town.git.folder / f"{APP}.git" / "refs").rglob("*") if file.is_file()]
-        assert [state for state, _ in cut.town.states(cut.lane)] == ["done"]
-        assert cut.town.here.register.lane(cut.lane).name in ("octo-org/renamed", APP)
+        assert [state for state, _ in cut.town.states(cut.repository)] == ["done"]
+        assert cut.town.here.register.repository(cut.repository).name in ("octo-org/renamed", APP)
 
 
 def test_one_that_goes_to_another_account_is_answered_there_once(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_one_that_goes_to_another_account_is_answered_there_once(tmp_path: Path)
 
     for cut in cuts(tmp_path, change):
         cut.later()
-        there = cut.town.lane(cut.ours)
-        assert there != cut.lane
+        there = cut.town.repository(cut.ours)
+        assert there != cut.repository
         cut.town.tell(cut.ours, cut.number)
         cut.later()
         assert len(cut.said) == 1
-        assert [row.lane for row in cut.town.here.register.lanes()] == [there]
-        assert cut.town.kept() == {there.key}
+        assert [row.repository for row in cut.town.here.register.repositories()] == [there]
+        assert cut.town.kept() == {there.text}

@@ -1,4 +1,4 @@
-"""Lanes as text and back, and tokens that nothing shows."""
+"""Repositories as text and back, and tokens that nothing shows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NUMBERS = st.integers(min_value=0, max_value=2**53)
 
 @settings(deadline=None)
 @given(NUMBERS, NUMBERS)
-def test_a_lane_is_found_again_by_its_key(installation: int, repository: int) -> None:
-    lane = RepositoryKey(installation, repository)
-    assert RepositoryKey.of(lane.key) == lane
+def test_a_repository_is_found_again_by_its_key(installation: int, repository: int) -> None:
+    repository = RepositoryKey(installation, repository)
+    assert RepositoryKey.of(repository.text) == repository
 
 
 @pytest.mark.parametrize(
     "key", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
 )
-def test_what_is_no_key_is_no_lane(key: str) -> None:
-    with pytest.raises(ValueError, match="is no lane"):
+def test_other_text_is_no_key(key: str) -> None:
+    with pytest.raises(ValueError, match="is no repository key"):
         RepositoryKey.of(key)
 
 

@@ -30,7 +30,7 @@ def sweep(here: Places, sweeper: Resync) -> tuple[int, int]:
     """A resync, a quarter of an hour after the last: what was to be caught up, and what it cost the installation."""
     here.clock.now += QUARTER
     here.github.clock.advance(QUARTER // 1000)
-    installation = here.register.lanes()[0].lane.installation
+    installation = here.register.repositories()[0].repository.installation
     before = used(here.github, installation)
     return sweeper.once(here.clock.now).caught_up, used(here.github, installation) - before
 
@@ -38,39 +38,39 @@ def sweep(here: Places, sweeper: Resync) -> tuple[int, int]:
 def quiet(here: Places) -> list[RepositoryKey]:
     """Two repositories that have read all there is; the list of installations was read today."""
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    lanes = [RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER)]
+    repositories = [RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER)]
     here.github.hooks.deliveries.clear()
     here.github.open_issue("octocat", "Crash")
-    for lane in lanes:
-        known_at(here, lane, round(time.time() * 1000))
+    for repository in repositories:
+        known_at(here, repository, round(time.time() * 1000))
     resync(here).once(here.clock.now)
-    return lanes
+    return repositories
 
 
 def test_of_ten_quiet_resyncs_those_with_the_same_token_cost_nothing(here: Places) -> None:
-    lanes = quiet(here)
+    repositories = quiet(here)
     sweeper, asked = resync(here), len(answers(here.github))
     found = [sweep(here, sweeper) for _ in range(10)]
     each = [200, 304, 304, 200, 304, 304, 200, 304, 304, 200]  # a token is used for 40 minutes
-    assert answers(here.github)[asked:] == [status for status in each for _ in lanes]
-    assert found == [(0, len(lanes) if status == 200 else 0) for status in each]
+    assert answers(here.github)[asked:] == [status for status in each for _ in repositories]
+    assert found == [(0, len(repositories) if status == 200 else 0) for status in each]
 
 
 def test_a_change_after_an_unchanged_answer_is_seen(here: Places) -> None:
-    lanes, sweeper = quiet(here), resync(here)
+    repositories, sweeper = quiet(here), resync(here)
     assert [sweep(here, sweeper)[0] for _ in range(2)] == [0, 0]
     here.github.comment(1, "hubot", "news")
     assert sweep(here, sweeper)[0] == 1
-    assert here.waiting(lanes[0])[-1] == "catch-up"
+    assert here.waiting(repositories[0])[-1] == "catch-up"
     assert answers(here.github)[-4:] == [304, 304, 200, 304]
 
 
 def test_the_etag_of_another_token_is_answered_in_full(here: Places) -> None:
-    lane = quiet(here)[0]
+    repository = quiet(here)[0]
     newest = NewestChanges(here.github.url)
-    first = here.tokens.grant(lane, here.clock.now)
-    here.tokens.forget(lane)
-    other = here.tokens.grant(lane, here.clock.now)
+    first = here.tokens.grant(repository, here.clock.now)
+    here.tokens.forget(repository)
+    other = here.tokens.grant(repository, here.clock.now)
     assert first.token != other.token
     known = newest(first)
     assert known
@@ -80,9 +80,9 @@ def test_the_etag_of_another_token_is_answered_in_full(here: Places) -> None:
 
 def test_only_so_many_answers_are_remembered(here: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ASKED_ABOUT", 1)
-    lanes = quiet(here)
+    repositories = quiet(here)
     newest = NewestChanges(here.github.url)
-    grants: list[Grant] = [here.tokens.grant(lane, here.clock.now) for lane in lanes]
+    grants: list[Grant] = [here.tokens.grant(repository, here.clock.now) for repository in repositories]
     for grant in (*grants, *grants, grants[1]):
         newest(grant)
     assert answers(here.github)[-5:] == [200, 200, 200, 200, 304]

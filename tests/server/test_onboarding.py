@@ -17,7 +17,6 @@ import pytest
 
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.database import Database, machine_clock
 from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
@@ -35,7 +34,7 @@ from tests.fakes.state import from_epoch
 from tests.server.client import delivered, issue_event
 from tests.server.doorway import door
 from tests.server.places import APP, HELLO, OTHER, Places, heard, known_at
-from tests.server.queues import LANE, Queue, all_done, arrival
+from tests.server.queues import REPOSITORY, Queue, all_done, arrival
 from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
 from tests.server.town import AGO, Town
@@ -95,11 +94,11 @@ def test_a_new_installation_has_no_excluded_repository_looked_at(here: Places) -
     assert isinstance(came, Arrival)
     assert dict(came.extra)["added"] == str(here.github.repo.id)
     here.inbox.put([heard(here, sent)])  # as if a receiver had not known yet
-    lane, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
+    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
     here.register.seen(other, OTHER, private=False)
     work = here.begin(RepositoryKey(number, 0))
     apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append, scope)
-    assert (here.waiting(lane), here.waiting(other)) == (["catch-up"], [])
+    assert (here.waiting(repository), here.waiting(other)) == (["catch-up"], [])
 
 
 def sweep(here: Places, **patterns: tuple[str, ...]) -> None:
@@ -112,24 +111,24 @@ def test_a_resync_leaves_excluded_repositories_out_until_they_are_included(here:
     here.github.tenants.lose = True
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     here.github.hooks.deliveries.clear()
-    lane, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
+    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
     sweep(here, include=(HELLO,))
-    assert (here.waiting(lane), here.waiting(other)) == (["catch-up"], [])
-    assert here.register.lane(other).name == ""
+    assert (here.waiting(repository), here.waiting(other)) == (["catch-up"], [])
+    assert here.register.repository(other).name == ""
     sweep(here, include=("octocat/*",))
     assert here.waiting(other) == ["catch-up"], "the list is asked for again, as the patterns changed"
 
 
 def test_an_excluded_repository_that_lags_behind_is_left_alone(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     here.github.hooks.deliveries.clear()
     here.github.open_issue("octocat", "Crash")
-    known_at(here, lane, 1)
+    known_at(here, repository, 1)
     sweep(here, exclude=("octocat/*",))
-    assert here.waiting(lane) == []
-    assert [row.name for row in here.register.lanes()] == [HELLO], "it stays known"
+    assert here.waiting(repository) == []
+    assert [row.name for row in here.register.repositories()] == [HELLO], "it stays known"
     sweep(here)
-    assert here.waiting(lane) == ["catch-up"]
+    assert here.waiting(repository) == ["catch-up"]
 
 
 @pytest.mark.slow
@@ -144,7 +143,7 @@ def test_what_waits_is_dropped_once_its_repository_is_excluded_and_memory_stays(
     town.settle()
     assert (town.row(project, second).state, town.row(project, second).reason) == ("dropped", EXCLUDED)
     assert [len(town.comments(project, number)) for number in (first, second)] == [1, 0]
-    row = town.here.register.lane(town.lane(project))
+    row = town.here.register.repository(town.repository(project))
     assert (row.is_unread, row.threads > 0) == (False, True), "what is known of it is kept"
     assert branch is None or town.git.tip("octo-org/app", "precedent") == branch
 
@@ -167,8 +166,8 @@ def test_nothing_is_written_to_an_observed_repository_but_its_memory(town: Town)
     town.hear_of(project, Event("issue_comment", "created", numbers[0], comment_id=command))
     town.settle()
     assert [len(town.comments(*each)) for each in zip((project, spoken), numbers, strict=True)] == [0, 1]
-    assert "would say" in {each.said for each in town.here.rows(town.lane(project))}
-    assert town.here.register.lane(town.lane(project)).threads == 2
+    assert "would say" in {each.said for each in town.here.rows(town.repository(project))}
+    assert town.here.register.repository(town.repository(project)).threads == 2
 
 
 # -- how many histories are read -------------------------------------------------------------------------------------
@@ -182,15 +181,15 @@ def test_a_repository_that_was_never_read_takes_the_place_of_a_history_whatever_
     inbox, other = limited(queue), RepositoryKey(7, 71)
     inbox.put([arrival("a"), arrival("b", other), arrival("c", RepositoryKey(7, 0))])
     leases = [inbox.queue.claim("one"), inbox.queue.claim("one"), inbox.queue.claim("one")]
-    assert sorted((each.key, each.is_history) for each in leases if each) == [("7-0", False), (LANE.key, True)]
+    assert sorted((each.key, each.is_history) for each in leases if each) == [("7-0", False), (REPOSITORY.text, True)]
     end(inbox, next(each for each in leases if each and each.is_history), RunReport())
     last = inbox.queue.claim("one")
     assert last
-    assert (last.key, last.is_history) == (other.key, True)
+    assert (last.key, last.is_history) == (other.text, True)
     inbox.put([arrival("d")])
     again = inbox.queue.claim("one")
     assert again
-    assert (again.key, again.is_history) == (LANE.key, False), "it has been read by now"
+    assert (again.key, again.is_history) == (REPOSITORY.text, False), "it has been read by now"
 
 
 def test_a_history_that_is_not_read_completely_keeps_to_the_places_of_histories(queue: Queue) -> None:
@@ -221,44 +220,18 @@ def test_a_run_that_did_not_get_to_read_leaves_the_repository_as_it_was(queue: Q
     end(inbox, claimed(inbox), UNREAD)
     inbox.put([arrival("b")])
     end(inbox, claimed(inbox), RunReport(is_unread=None))
-    row = inbox.installations().lane(LANE)
+    row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, bool(row.history)) == (True, 100, True)
     inbox.put([arrival("c")])
     end(inbox, claimed(inbox), RunReport(threads=900))
-    row = inbox.installations().lane(LANE)
+    row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
-
-
-def test_what_an_older_server_had_read_counts_as_read(database_url: str) -> None:
-    database = Database(database_url)
-    with database.transaction() as older:
-        older.change("drop table repositories")
-        older.change(
-            "create table repositories (lane text primary key, name text not null, private integer not null,"
-            " state text not null, changed bigint not null, cursor bigint not null, pushes text not null,"
-            " last_turn bigint not null, rate_left integer not null, backoff bigint not null)"
-        )
-        for lane, cursor in (("7-1", 5), ("7-2", 0)):
-            older.change(
-                "insert into repositories values (:lane, 'octo-org/a', 1, 'active', 0, :cursor, '[]', 0, -1, 0)",
-                lane=lane,
-                cursor=cursor,
-            )
-        older.change("alter table deliveries drop column priority")
-        older.change("alter table turns add column ticket text")
-        older.change("create table workers (name text)")
-        older.change("update pulses set said_at = 3 where name = 'schema'")
-    database.make_tables()
-    rows = Inbox(database, "one", machine_clock).installations().lanes()
-    assert [(row.lane.repository, row.is_unread, row.threads, row.history) for row in rows] == [
-        (1, False, -1, ""), (2, True, -1, "")]  # fmt: skip
-    database.close()
 
 
 def test_the_first_look_at_a_new_repository_is_history_and_that_at_a_known_one_is_not(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    lane, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    known_at(here, lane, 1)
+    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
+    known_at(here, repository, 1)
     assert here.inbox.begin(claimed(here.inbox)) is None
     here.inbox.put([heard(here, here.github.hooks.deliveries[-1])])
     work = here.begin(RepositoryKey(number, 0))
@@ -266,7 +239,7 @@ def test_the_first_look_at_a_new_repository_is_history_and_that_at_a_known_one_i
     found = {}
     while lease := here.inbox.queue.claim("one"):
         found[lease.key] = lease.priority
-    assert found == {lane.key: Priority.CATCH_UP, other.key: Priority.HISTORY}
+    assert found == {repository.text: Priority.CATCH_UP, other.text: Priority.HISTORY}
 
 
 def claimed(inbox: Inbox) -> Lease:
@@ -295,24 +268,24 @@ def test_a_long_history_is_read_run_after_run_and_its_progress_is_known(
         day = from_epoch(town.github.clock.epoch - AGO + 24 * 3600 * (number + 1))
         project.open_issue("octo-org", f"Crash {number}", "It crashes.", at=day)
     town.github.tenants.install("octo-org", ["octo-org/app"])
-    lane = town.lane(project)
-    town.here.arrive(lane, "catch-up", "", 0)
-    town.turn(lane)
-    row = town.here.register.lane(lane)
+    repository = town.repository(project)
+    town.here.arrive(repository, "catch-up", "", 0)
+    town.run(repository)
+    row = town.here.register.repository(repository)
     first = stored_estimate(row.history)
     assert first
     assert (row.is_unread, row.threads, first.read, first.left) == (True, 99, 99, 82)
     town.pass_time(60)
     town.settle(1)
-    second = stored_estimate(town.here.register.lane(lane).history)
+    second = stored_estimate(town.here.register.repository(repository).history)
     assert second
     assert (second.read, second.left, second.percent) == (148, 33, 81)
     assert town.here.clock.now < second.done_at() < town.here.clock.now + 60_000
     town.pass_time(60)
     town.settle(1)
-    row = town.here.register.lane(lane)
+    row = town.here.register.repository(repository)
     assert (row.is_unread, row.threads, row.history) == (False, 181, "")
-    assert town.here.waiting(lane) == []
+    assert town.here.waiting(repository) == []
 
 
 def test_the_estimate_is_by_the_pace_of_the_last_runs() -> None:
@@ -353,7 +326,7 @@ def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
         end(inbox, claimed(inbox), report)
     known.pause(7, GRAPHQL, now + 3_600_000)
     scope = RepositoryScope(exclude=("*/secret",), observed=("octo-org/re*",))
-    found = repository_list(known.lanes(), known, scope, now)
+    found = repository_list(known.repositories(), known, scope, now)
     assert [(each.name.partition("/")[2], each.state, each.is_observed, bool(each.paused_until)) for each in found] == [
         ("ready", "ready", True, False),
         ("reading", "reading", True, True),
@@ -367,7 +340,7 @@ def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
 
 
 def again(known: Installations, scope: RepositoryScope, now: int) -> list[object]:
-    return [*repository_list(known.lanes(), known, scope, now)]
+    return [*repository_list(known.repositories(), known, scope, now)]
 
 
 def test_the_status_page_says_how_far_histories_are_read_and_what_is_observed(queue: Queue) -> None:

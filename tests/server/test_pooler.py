@@ -21,7 +21,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.server import bouncer, postgres
 from tests.server.bouncer import Bouncer
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
-from tests.server.standin import TURNS
+from tests.server.standin import RUNS
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 pooled = pytest.mark.skipif(bouncer.program() is None, reason="PgBouncer is not installed")
@@ -73,8 +73,8 @@ def tell(stage: ServerStage, project: EventfulProject, number: int) -> str:
 
 
 def turned(stage: ServerStage, what: str) -> list[tuple[str, list[int], int]]:
-    """Key, issues and process of each turn that began, or ended, on any machine."""
-    lines = [line for file in stage.folder.glob(f"*/{TURNS}") for line in file.read_text().splitlines()]
+    """Key, issues and process of each run that began, or ended, on any machine."""
+    lines = [line for file in stage.folder.glob(f"*/{RUNS}") for line in file.read_text().splitlines()]
     return [(key, numbers, pid) for kind, key, numbers, pid in map(json.loads, lines) if kind == what]
 
 
@@ -98,7 +98,9 @@ def test_two_processes_make_the_tables_at_once(postgres_url: str, pooler: Bounce
         maker.communicate(timeout=60)
     assert [maker.returncode for maker in makers] == [0, 0]
     with psycopg.connect(postgres_url) as asking:
-        assert asking.execute("select said_at from precedent.pulses where name = 'schema'").fetchall() == [(VERSION,)]
+        assert asking.execute("select said_at from precedent.heartbeats where name = 'schema'").fetchall() == [
+            (VERSION,)
+        ]
 
 
 @pooled
@@ -149,8 +151,8 @@ def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: st
             stage.settle(300)
         assert {row.state for row in stage.rows() if row.id in sent} == {"done"}
         with stage.inbox() as inbox, inbox.database.transaction() as asking:
-            turns = asking.rows("select began, ended from turns")
-        at_once = max(sum(each["began"] <= turn["began"] < each["ended"] for each in turns) for turn in turns)
+            runs = asking.rows("select began, ended from runs")
+        at_once = max(sum(each["began"] <= run["began"] < each["ended"] for each in runs) for run in runs)
         assert at_once > MOST, "more runs than connections were at work"
         assert max(connections) == MOST
     finally:

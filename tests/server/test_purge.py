@@ -22,5 +22,5 @@ def test_those_that_ended_late_stay_and_keep_no_others(database_url: str) -> Non
         assert inbox.purge(now - 1000) == ROWS - 3
         assert sorted(row.event.number or 0 for row in inbox.deliveries()) == [1, 2, 700]
         with database.transaction() as asking:
-            assert asking.row("select count(*) as many from turns") == {"many": 0}, "their runs are gone too"
+            assert asking.row("select count(*) as many from runs") == {"many": 0}, "their runs are gone too"
         assert inbox.purge(now - 1000) == 0

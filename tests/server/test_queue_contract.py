@@ -1,4 +1,4 @@
-"""What every form of the queue promises: order within a lane, one turn of it at a time, nothing lost, nothing twice."""
+"""What every form of the queue promises: order and one run at a time in a repository, nothing lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ import pytest
 from bot.server.inbox import Inbox
 from bot.server.model import Lease, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from tests.server.queues import LANE, Losing, Queue, Turns, all_done, arrival, lone_worker, settled, until
+from tests.server.queues import REPOSITORY, Losing, Queue, Runs, all_done, arrival, lone_worker, settled, until
 
 
 @pytest.mark.slow
-def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queue) -> None:
-    turns = Turns(queue, seconds=0.02)
-    with queue.working(turns):
+def test_a_repository_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queue) -> None:
+    runs = Runs(queue, seconds=0.02)
+    with queue.working(runs):
         for _ in range(6):
             queue.inbox.put([arrival(str(uuid.uuid4())) for _ in range(5)])
             time.sleep(0.15)
         settled(queue)
-    assert turns.seqs == sorted(turns.seqs)
-    assert len(turns.seqs) == 30
+    assert runs.seqs == sorted(runs.seqs)
+    assert len(runs.seqs) == 30
 
 
 @pytest.mark.slow
-def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) -> None:
-    turns = Turns(queue, seconds=0.3)
-    lanes = [RepositoryKey(7, number) for number in (1, 2, 3, 4)]
-    with queue.working(turns):
+def test_one_run_of_a_repository_at_a_time_and_several_repositories_at_once(queue: Queue) -> None:
+    runs = Runs(queue, seconds=0.3)
+    repositories = [RepositoryKey(7, number) for number in (1, 2, 3, 4)]
+    with queue.working(runs):
         for number in range(3):
-            queue.inbox.put([arrival(f"{lane.key}/{number}", lane) for lane in lanes])
+            queue.inbox.put([arrival(f"{repository.text}/{number}", repository) for repository in repositories])
             time.sleep(0.25)
         settled(queue)
-    for lane in lanes:
-        times = sorted((began, ended) for of, began, ended, _ in turns.had if of == lane)
+    for repository in repositories:
+        times = sorted((began, ended) for of, began, ended, _ in runs.had if of == repository)
         assert all(before[1] <= after[0] for before, after in pairwise(times))
-    others = [(one, other) for one in turns.had for other in turns.had if one[0] != other[0]]
+    others = [(one, other) for one in runs.had for other in runs.had if one[0] != other[0]]
     assert any(one[1] < other[2] and other[1] < one[2] for one, other in others)
 
 
 @pytest.mark.slow
-def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
-    turns = Turns(queue, seconds=0.3)
-    with queue.working(turns, jobs=2):
+def test_no_more_runs_run_at_once_than_said(queue: Queue) -> None:
+    runs = Runs(queue, seconds=0.3)
+    with queue.working(runs, jobs=2):
         queue.inbox.put([arrival(str(number), RepositoryKey(7, number)) for number in range(1, 8)])
         settled(queue)
-    edges = sorted([(began, 1) for _, began, _, _ in turns.had] + [(ended, -1) for _, _, ended, _ in turns.had])
+    edges = sorted([(began, 1) for _, began, _, _ in runs.had] + [(ended, -1) for _, _, ended, _ in runs.had])
     running, most = 0, 0
     for _, step in edges:
         running += step
@@ -60,10 +60,10 @@ def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
 
 @pytest.mark.slow
 def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
-    turns = Turns(queue)
+    runs = Runs(queue)
     assert queue.inbox.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
     assert queue.inbox.put([arrival("b"), arrival("c")]) == [False, True]
-    with queue.working(turns):
+    with queue.working(runs):
         settled(queue)
         assert queue.inbox.put([arrival("a")]) == [False]
         time.sleep(0.5)
@@ -73,38 +73,38 @@ def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
         ("9:b", 1, "done"),
         ("9:a", 1, "done"),
     ]
-    assert turns.seqs == sorted(row.seq for row in rows)
+    assert runs.seqs == sorted(row.seq for row in rows)
 
 
 @pytest.mark.slow
-def test_a_turn_takes_fifty_of_what_waits_and_the_next_the_rest(queue: Queue) -> None:
-    turns = Turns(queue)
+def test_a_run_takes_fifty_of_what_waits_and_the_next_the_rest(queue: Queue) -> None:
+    runs = Runs(queue)
     names = [str(uuid.uuid4()) for _ in range(70)]
     queue.inbox.put([arrival(name) for name in names])
-    with queue.working(turns):
+    with queue.working(runs):
         settled(queue)
         until(lambda: not queue.keys())
-    assert [len(seqs) for _, _, _, seqs in turns.had] == [50, 20]
-    assert turns.seqs == sorted(turns.seqs)
-    assert len(turns.calls) == 2
+    assert [len(seqs) for _, _, _, seqs in runs.had] == [50, 20]
+    assert runs.seqs == sorted(runs.seqs)
+    assert len(runs.calls) == 2
 
 
 @pytest.mark.slow
 def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_ones(queue: Queue) -> None:
-    turns = Turns(queue)
-    turns.result = lambda work: [
+    runs = Runs(queue)
+    runs.result = lambda work: [
         Result(each.seq, "waiting", "the world failed", next_at=queue.clock() + 1500)
         if each.event.number == 1 and not each.attempts
         else Result(each.seq, "done", "")
         for each in work.deliveries
     ]
-    with queue.working(turns):
+    with queue.working(runs):
         queue.inbox.put([arrival("fails", number=1)])
-        until(lambda: turns.had)
+        until(lambda: runs.had)
         queue.inbox.put([arrival("younger", number=2)])
         settled(queue)
-    first, second, third = turns.had
-    assert [len(turn[3]) for turn in turns.had] == [1, 1, 1]
+    first, second, third = runs.had
+    assert [len(run[3]) for run in runs.had] == [1, 1, 1]
     assert (first[3], third[3]) == ([1], [1])
     assert second[1] < third[1]
     assert third[1] - first[2] >= 1.3
@@ -113,39 +113,39 @@ def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_on
 
 @pytest.mark.slow
 def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Queue) -> None:
-    turns = Turns(queue)
-    turns.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
+    runs = Runs(queue)
+    runs.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
     queue.inbox.put([arrival("a"), arrival("b", number=2), arrival("c", number=3)])
-    with queue.working(turns):
+    with queue.working(runs):
         until(lambda: queue.inbox.counts()["dead"] == 3)
         first, second, third = sorted(row.seq for row in queue.inbox.deliveries(state="dead"))
         assert queue.inbox.drop([first], "not wanted") == 1
-        turns.result = lambda work: [Result(each.seq, "done", "") for each in work.deliveries]
+        runs.result = lambda work: [Result(each.seq, "done", "") for each in work.deliveries]
         assert queue.inbox.retry([first, second, 99]) == 1
         settled(queue)
         time.sleep(0.5)
-    assert turns.seqs == [first, second, third, second]
+    assert runs.seqs == [first, second, third, second]
     assert [row.state for row in queue.inbox.deliveries()] == ["dead", "done", "dropped"]
 
 
 @pytest.mark.slow
-def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
+def test_order_holds_for_many_repositories_with_failures(queue: Queue) -> None:
     chance = random.Random(5)
-    turns = Turns(queue, seconds=0.01)
-    turns.result = lambda work: [
+    runs = Runs(queue, seconds=0.01)
+    runs.result = lambda work: [
         Result(each.seq, "waiting", "again", next_at=queue.clock() + 200)
         if each.event.number == 13 and each.attempts < 2
         else Result(each.seq, "done", "")
         for each in work.deliveries
     ]
-    with queue.working(turns):
+    with queue.working(runs):
         for number in range(40):
             queue.inbox.put(
                 [arrival(str(uuid.UUID(int=chance.getrandbits(128))), RepositoryKey(7, number % 5 + 1), number)]
             )
         settled(queue)
-    for lane in {turn[0] for turn in turns.had}:
-        firsts = list(dict.fromkeys(seq for of, _, _, seqs in turns.had if of == lane for seq in seqs))
+    for repository in {run[0] for run in runs.had}:
+        firsts = list(dict.fromkeys(seq for of, _, _, seqs in runs.had if of == repository for seq in seqs))
         assert firsts == sorted(firsts)
     assert queue.inbox.counts()["done"] == 40
 
@@ -157,25 +157,25 @@ def test_a_delivery_and_its_work_are_stored_or_neither(queue: Queue) -> None:
         losing.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
     assert (queue.inbox.deliveries(), queue.keys()) == ([], set())
     assert queue.inbox.put([arrival("a")]) == [True]
-    assert queue.keys() == {LANE.key}
+    assert queue.keys() == {REPOSITORY.text}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_told", [True, False])
 def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue, is_told: bool) -> None:
     queue.inbox.put([arrival("a"), arrival("b", number=2)])
-    turns = Turns(queue)
+    runs = Runs(queue)
     with lone_worker(queue.url, queue.folder, "dead", "hang") as process:
         until(lambda: any(row.state == "working" for row in queue.inbox.deliveries()), 60)
         process.kill()
         process.wait()
-    with queue.working(turns, worker="two"):
+    with queue.working(runs, worker="two"):
         time.sleep(1)
-        assert turns.calls == [], "its lease lasts, as nobody knows that it is dead"
+        assert runs.calls == [], "its lease lasts, as nobody knows that it is dead"
         if is_told:
             assert queue.inbox.queue.release("dead") == 1
         settled(queue, LEASE / 1000 + 10)
-    assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
+    assert [seqs for _, _, _, seqs in runs.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
 
 
 @pytest.mark.slow
@@ -197,5 +197,5 @@ def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> 
         time.sleep(1)
         queue.inbox.put([arrival("b", RepositoryKey(7, 71))])
         go_on.set()
-    assert came == [LANE.key]
+    assert came == [REPOSITORY.text]
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "done"]

@@ -34,10 +34,10 @@ class Guesses:
 
     def besiege(self, seconds: float, peers: int, every: float = 1.0) -> int:
         """Wrong passwords from so many peers, one after another; how many were looked at."""
-        before, until, turn = self.looked, self.now + seconds, 0
+        before, until, run = self.looked, self.now + seconds, 0
         while self.now < until:
-            self.guess(f"peer {turn % peers}")
-            turn += 1
+            self.guess(f"peer {run % peers}")
+            run += 1
             self.now += every
         return self.looked - before
 

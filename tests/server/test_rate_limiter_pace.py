@@ -55,7 +55,7 @@ def pace(time: Time) -> RateLimiter:
         pytest.param((-86_400_000,), None, id="far in the future: the clock was set back"),
     ],
 )
-def test_when_the_next_turn_may_begin(pace: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None) -> None:
+def test_when_the_next_run_may_begin(pace: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None) -> None:
     """Both in milliseconds, before and after now."""
     found = pace.earliest([BEGAN - each for each in ago])
     assert found == (0 if wait is None else BEGAN + wait)
@@ -73,11 +73,11 @@ def test_the_first_wait_after_two_pushes_is_that_of_the_limit(time: Time, per_mi
 def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     pushes: list[Instant] = []
-    for turn in range(8):
+    for run in range(8):
         time.now = max(time.now, pace.earliest(pushes[-6:]))
         store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 9)):
-            store.write(store.open(), {"file": f"{turn} {each}".encode()}, "next")
+            store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
             time.now += chance.randint(0, 3_000)
         pushes += store.pushes
     assert max(sum(start <= each < start + 60_000 for each in pushes) for start in pushes) <= 6
@@ -85,17 +85,17 @@ def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_two_pushes_of_a_turn_that_began_in_time_do_not_wait(
+def test_two_pushes_of_a_run_that_began_in_time_do_not_wait(
     pace: RateLimiter, time: Time, seed: int, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
     pushes: list[Instant] = []
-    for turn in range(12):
+    for run in range(12):
         time.now = max(time.now, pace.earliest(pushes[-6:]))
         began = time.now
         store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 2)):
-            store.write(store.open(), {"file": f"{turn} {each}".encode()}, "next")
+            store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
         pushes += store.pushes
         assert time.now == began
         time.now += chance.randint(0, 3_000)

@@ -1,4 +1,4 @@
-"""Turns over GitHub and git: a delivery ends in a comment, once, whatever happens on the way."""
+"""Runs over GitHub and git: a delivery ends in a comment, once, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def unsteady(folder: Path) -> tuple[Town, Unsteady]:
     return town, inbox
 
 
-def due(town: Town, lane: RepositoryKey) -> Instant:
+def due(town: Town, repository: RepositoryKey) -> Instant:
     """When the repository has to be looked at, or when its lease runs out; 0 for not at all."""
     with town.here.inbox.database.transaction() as asking:
-        row = asking.row("select due from queue where key = :key", key=lane.key)
+        row = asking.row("select due from queue where key = :key", key=repository.text)
     return row["due"] if row else 0
 
 
@@ -75,7 +75,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
     number = town.ask(project)
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     (said,) = town.comments(project, number)
     assert "PostgreSQL" in said
     assert said.startswith("<!-- precedent:v1 id=app -->")
@@ -87,7 +87,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     assert {name for name, _ in told.stages} >= {"token", "settings", "clone", "look", "plan", "push", "say"}
     assert told.reads
     assert told.writes
-    known = town.here.register.lane(town.lane(project))
+    known = town.here.register.repository(town.repository(project))
     assert (known.name, known.private) == ("octo-org/app", True)
     assert known.cursor
     assert known.rate_left > 0
@@ -103,7 +103,7 @@ def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town
         town.hear_of(project, Event("issue_comment", "created", number, comment_id=comment))
     town.settle()
     assert len(town.comments(project, number)) == 1
-    assert {each.state for each in town.here.rows(town.lane(project))} == {"done"}
+    assert {each.state for each in town.here.rows(town.repository(project))} == {"done"}
     assert len(town.done()) <= 2
     assert most_in_a_minute(town.pushes()) <= 6
 
@@ -114,7 +114,7 @@ def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town:
     town.github.tenants.install("octo-org", ["octo-org/app"])
     number = town.ask(project)
     town.github.faults.add("POST */issues/*/comments", "5xx", times=None)
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     assert town.row(project, number).state == "waiting"
     assert town.comments(project, number) == []
     town.github.faults.clear()
@@ -126,7 +126,7 @@ def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town:
 
 
 def promised(town: Town, project: EventfulProject, number: int, ago: int) -> None:
-    """A turn promised a comment so many seconds ago, and was killed."""
+    """A run promised a comment so many seconds ago, and was killed."""
     at = datetime.fromtimestamp(town.here.clock.now / 1000, UTC) - timedelta(seconds=ago)
     with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
         memory = Memory(store, repo=project.repo.full_name).open()
@@ -135,7 +135,7 @@ def promised(town: Town, project: EventfulProject, number: int, ago: int) -> Non
 
 
 @pytest.mark.slow
-def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells_till_then_that_it_waits(
+def test_what_a_killed_run_promised_is_looked_at_as_soon_as_it_may_be_and_tells_till_then_that_it_waits(
     town: Town,
 ) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
@@ -146,7 +146,7 @@ def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells
     number = town.ask(project)
     promised(town, project, number, ago=60)
     other = town.ask(project)
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     row = town.row(project, number)
     assert (row.state, row.reason, row.attempts) == ("waiting", BUSY, 0)
     assert len(town.comments(project, other)) == 1
@@ -168,12 +168,12 @@ def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells
 def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     installed = town.github.tenants.install("octo-org", ["octo-org/app"])
-    number, lane = town.ask(project), town.lane(project)
+    number, repository = town.ask(project), town.repository(project)
     town.github.tenants.uninstall(installed)
-    town.turn(lane)
-    assert [each.state for each in town.here.rows(lane)] == ["dropped"]
+    town.run(repository)
+    assert [each.state for each in town.here.rows(repository)] == ["dropped"]
     assert town.comments(project, number) == []
-    assert (town.here.register.lanes(), town.kept()) == ([], set())
+    assert (town.here.register.repositories(), town.kept()) == ([], set())
 
 
 @pytest.mark.slow
@@ -182,13 +182,13 @@ def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_the
     town.github.tenants.install("octo-org", ["octo-org/app"])
     town.git.commit("octo-org/app", ".github/precedent.yml", "mode: loud\n")
     number = town.ask(project)
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     assert town.comments(project, number) == []
     assert ".github/precedent.yml" in town.row(project, number).reason
     town.git.commit("octo-org/app", ".github/precedent.yml", "mode: comment\n")
     town.pass_time(60)
     town.hear_of(project, Event("push"))
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     assert len(town.comments(project, number)) == 1
 
 
@@ -198,7 +198,7 @@ def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Town) -> Non
     town.github.tenants.install("octo-org", ["octo-org/app"])
     number = town.ask(project)
     town.asked = lambda request: town.stop.set()
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     row = town.row(project, number)
     assert (row.state, row.attempts, row.begun) == ("waiting", 0, 0)
     town.asked = lambda request: None
@@ -207,77 +207,77 @@ def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Town) -> Non
     assert len(town.comments(project, number)) == 1
 
 
-def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Path) -> None:
+def test_what_a_run_did_is_written_down_once_the_database_is_back(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
     number = town.ask(town.github)
     ledger.unended = len(PAUSES)
-    town.turn(town.lane(town.github))
+    town.run(town.repository(town.github))
     assert town.row(town.github, number).state == "done"
     assert town.waits.slept == list(PAUSES)
     town.close()
 
 
 @pytest.mark.slow
-def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
+def test_a_run_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
-    number, lane = town.ask(town.github), town.lane(town.github)
+    number, repository = town.ask(town.github), town.repository(town.github)
     ledger.unended = len(PAUSES) + 1
-    town.turn(lane)
+    town.run(repository)
     assert town.row(town.github, number).state == "working"
-    assert due(town, lane) == town.here.clock.now + 1000 * TROUBLE, "it is looked at again soon"
+    assert due(town, repository) == town.here.clock.now + 1000 * TROUBLE, "it is looked at again soon"
     town.pass_time(TROUBLE)
-    town.turn(lane)
+    town.run(repository)
     assert town.row(town.github, number).state == "done"
     assert len(town.comments(town.github, number)) <= 1
     town.close()
 
 
-def test_a_turn_that_cannot_be_begun_gives_its_lease_back_for_later(tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_begun_gives_its_lease_back_for_later(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
-    number, lane = town.ask(town.github), town.lane(town.github)
+    number, repository = town.ask(town.github), town.repository(town.github)
     ledger.unbegun = 1
-    town.turn(lane)
-    assert due(town, lane) == town.here.clock.now + 1000 * TROUBLE
+    town.run(repository)
+    assert due(town, repository) == town.here.clock.now + 1000 * TROUBLE
     assert (town.row(town.github, number).state, town.row(town.github, number).begun) == ("waiting", 0)
     town.pass_time(TROUBLE)
-    town.turn(lane)
+    town.run(repository)
     assert town.row(town.github, number).state == "done"
     town.close()
 
 
 def test_a_lease_that_cannot_be_given_back_runs_out(tmp_path: Path) -> None:
     town, ledger = unsteady(tmp_path)
-    number, lane = town.ask(town.github), town.lane(town.github)
+    number, repository = town.ask(town.github), town.repository(town.github)
     ledger.unbegun = ledger.ungiven = 1
-    town.turn(lane)
-    assert due(town, lane) == town.here.clock.now + LEASE
+    town.run(repository)
+    assert due(town, repository) == town.here.clock.now + LEASE
     with pytest.raises(AssertionError, match="nothing to do now"):
-        leased(ledger, lane)
+        leased(ledger, repository)
     town.pass_time(LEASE / 1000)
-    town.turn(lane)
+    town.run(repository)
     assert town.row(town.github, number).state == "done"
     town.close()
 
 
-def test_a_turn_that_lost_its_lease_stores_nothing_and_says_so(town: Town, caplog: pytest.LogCaptureFixture) -> None:
-    """Its worker did not renew the lease, and another one takes the repository over in the middle of the turn."""
+def test_a_run_that_lost_its_lease_stores_nothing_and_says_so(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    """Its worker did not renew the lease, and another one takes the repository over in the middle of the run."""
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
-    number, lane, taken = town.ask(project), town.lane(project), list[Lease]()
+    number, repository, taken = town.ask(project), town.repository(project), list[Lease]()
 
     def take_over(request: str) -> None:
         if not taken:
             town.pass_time(LEASE / 1000)
-            taken.append(leased(town.here.inbox, lane))
+            taken.append(leased(town.here.inbox, repository))
 
     town.asked = take_over
     with caplog.at_level(logging.INFO, "bot.server.reconcile"):
-        town.turn(lane)
+        town.run(repository)
     assert caplog.messages == ["the results of a run were not stored, as it lost its lease"]
     row = town.row(project, number)
     assert (row.state, row.said, row.finished_at) == ("working", "", 0)
     assert [run.ended for run in town.done()] == [0]
-    assert (town.here.register.lane(lane).last_run, town.here.inbox.counters()) == (0, {})
+    assert (town.here.register.repository(repository).last_run, town.here.inbox.counters()) == (0, {})
     reconcile(taken[0], town.dependencies)
     assert town.row(project, number).state == "done"
     assert len(town.comments(project, number)) == 1
@@ -287,16 +287,16 @@ def test_a_repository_that_has_nothing_more_to_do_has_no_key(tmp_path: Path) -> 
     town, ledger = unsteady(tmp_path)
     for _ in range(3):
         town.ask(town.github)
-    assert keys(ledger) == {town.lane(town.github).key}
-    town.turn(town.lane(town.github))
+    assert keys(ledger) == {town.repository(town.github).text}
+    town.run(town.repository(town.github))
     assert keys(ledger) == set()
     town.close()
 
 
-def test_what_comes_while_a_turn_goes_on_is_done_in_the_next(town: Town) -> None:
+def test_what_comes_while_a_run_goes_on_is_done_in_the_next(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
-    lane, first, later = town.lane(project), town.ask(project), list[int]()
+    repository, first, later = town.repository(project), town.ask(project), list[int]()
 
     def ask(request: str) -> None:
         if not later:
@@ -304,12 +304,12 @@ def test_what_comes_while_a_turn_goes_on_is_done_in_the_next(town: Town) -> None
             later[0] = town.ask(project)
 
     town.asked = ask
-    town.turn(lane)
+    town.run(repository)
     assert (town.row(project, first).state, town.row(project, later[0]).state) == ("done", "waiting")
-    assert due(town, lane) > 0, "it was due at once, or is when its last push is long enough ago"
-    town.turn(lane)
+    assert due(town, repository) > 0, "it was due at once, or is when its last push is long enough ago"
+    town.run(repository)
     assert town.row(project, later[0]).state == "done"
-    assert due(town, lane) == 0
+    assert due(town, repository) == 0
 
 
 @pytest.mark.slow
@@ -318,7 +318,7 @@ def test_an_issue_that_cannot_be_seen_for_a_moment_is_answered_later(town: Town)
     town.github.tenants.install("octo-org", ["octo-org/app"])
     number = town.ask(project)
     town.github.faults.add("POST */issues/*/comments", "404")
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     assert town.comments(project, number) == []
     for _ in range(2):
         town.pass_time(130)
@@ -340,7 +340,7 @@ def reading(town: Town, project: EventfulProject) -> HistoryProgress | None:
 
 
 @pytest.mark.slow
-def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town: Town) -> None:
+def test_a_rebuild_that_the_action_began_comes_to_its_end_and_runs_do_too(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
     town.ask(project)
@@ -351,7 +351,7 @@ def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town:
     assert reading(town, project) is None
     assert len(town.comments(project, number)) == 1
     assert town.here.inbox.deliveries(state="waiting") == []
-    assert len(town.here.rows(town.lane(project))) <= 5
+    assert len(town.here.rows(town.repository(project))) <= 5
 
 
 @pytest.mark.slow
@@ -368,21 +368,21 @@ def test_a_long_history_is_read_in_parts_and_other_repositories_come_between(
     town.settle()
     half_read(town, large)
     town.hear_of(large, Event("catch-up"))
-    town.turn(town.lane(large))
+    town.run(town.repository(large))
     assert reading(town, large), "there is more to read"
     town.pass_time(60)
     town.ask(small)
     found = [town.here.inbox.queue.claim("worker"), town.here.inbox.queue.claim("worker")]
     assert [(lease.key, lease.priority) for lease in found if lease] == [
-        (town.lane(small).key, Priority.CHANGE),
-        (town.lane(large).key, Priority.HISTORY),
+        (town.repository(small).text, Priority.CHANGE),
+        (town.repository(large).text, Priority.HISTORY),
     ]
     town.here.inbox.queue.release("worker")
     for _ in range(4):
         town.settle()
         town.pass_time(60)
     assert reading(town, large) is None
-    assert len(town.done(town.lane(large))) >= 3
+    assert len(town.done(town.repository(large))) >= 3
     assert keys(town.here.inbox) == set()
 
 
@@ -408,14 +408,14 @@ def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
 
 
 @pytest.mark.slow
-def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_as_no_try(town: Town) -> None:
+def test_a_limit_of_github_makes_all_repositories_of_the_installation_wait_and_counts_as_no_try(town: Town) -> None:
     first, second = town.project("octo-org/app", "PostgreSQL"), town.project("octo-org/web", "Redis")
     town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
     numbers = [(project, town.ask(project)) for project in (first, second)]
     town.github.faults.add("POST */issues/*/comments", "secondary403", times=None)
-    town.turn(town.lane(first))
+    town.run(town.repository(first))
     town.github.faults.clear()
-    town.turn(town.lane(second))
+    town.run(town.repository(second))
     assert [town.row(*each).state for each in numbers] == ["waiting"] * 2
     assert [town.row(*each).attempts for each in numbers] == [0, 0]
     assert town.comments(*numbers[1]) == []
@@ -425,22 +425,22 @@ def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_a
     assert [len(town.comments(*each)) for each in numbers] == [1, 1]
 
 
-def test_a_turn_that_comes_too_soon_after_a_push_gives_its_lease_back_until_then(town: Town) -> None:
+def test_a_run_that_comes_too_soon_after_a_push_gives_its_lease_back_until_then(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
-    lane, first = town.lane(project), town.ask(project)
-    town.turn(lane)
+    repository, first = town.repository(project), town.ask(project)
+    town.run(repository)
     last = town.pushes()[-1]
     second = town.ask(project)
     began = town.here.clock.now
-    reconcile(leased(town.here.inbox, lane), town.dependencies)
+    reconcile(leased(town.here.inbox, repository), town.dependencies)
     assert (town.here.clock.now, town.waits.slept) == (began, []), "nobody waits with a lease"
     assert (town.row(project, second).state, town.row(project, second).begun) == ("waiting", 0)
-    assert due(town, lane) == last + 10_000
+    assert due(town, repository) == last + 10_000
     with pytest.raises(AssertionError, match="nothing to do now"):
-        leased(town.here.inbox, lane)
+        leased(town.here.inbox, repository)
     town.here.clock.now = last + 10_000
-    reconcile(leased(town.here.inbox, lane), town.dependencies)
+    reconcile(leased(town.here.inbox, repository), town.dependencies)
     assert [town.row(project, number).state for number in (first, second)] == ["done"] * 2
 
 
@@ -449,15 +449,15 @@ def test_while_an_installation_is_paused_its_leases_are_given_back_and_others_go
     ours, theirs = town.project("octo-org/app", "PostgreSQL"), town.project("octocat/app", "Redis")
     town.github.tenants.install("octo-org", ["octo-org/app"])
     town.github.tenants.install("octocat", ["octocat/app"])
-    numbers, lane = [town.ask(ours), town.ask(theirs)], town.lane(ours)
+    numbers, repository = [town.ask(ours), town.ask(theirs)], town.repository(ours)
     until = town.here.clock.now + 300_000
-    town.here.register.pause(lane.installation, "core", until)
+    town.here.register.pause(repository.installation, "core", until)
     town.settle(1)
     assert (town.row(ours, numbers[0]).state, town.row(ours, numbers[0]).begun) == ("waiting", 0)
-    assert due(town, lane) == until
+    assert due(town, repository) == until
     assert len(town.comments(theirs, numbers[1])) == 1
     town.here.clock.now = until
-    town.turn(lane)
+    town.run(repository)
     assert len(town.comments(ours, numbers[0])) == 1
 
 
@@ -476,7 +476,7 @@ def test_what_an_administrator_has_forgotten_leaves_the_clone_and_the_ledger_too
     assert "This issue is forgotten" in town.comments(project, 1)[0]
     assert town.comments(project, 2) == []
     assert holds(town.clones, "zebrafinch7731") == []
-    assert "zebrafinch7731" not in repr([town.here.rows(town.lane(project)), town.done()])
+    assert "zebrafinch7731" not in repr([town.here.rows(town.repository(project)), town.done()])
 
 
 # -- deliveries that wait together

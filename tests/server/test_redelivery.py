@@ -32,12 +32,12 @@ def door(here: Places) -> Iterator[Door]:
 
 
 def test_deliveries_that_failed_come_back(here: Places, door: Door) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     door.shut = 503
     opened(here, 3)
     door.shut = 0
     assert sweep(here, 2 * MINUTE).redelivered == 3
-    found = [row for row in here.rows(lane) if row.event.name == "issues"]
+    found = [row for row in here.rows(repository) if row.event.name == "issues"]
     assert sorted(row.event.number or 0 for row in found) == [1, 2, 3]
     assert sweep(here, 15 * MINUTE).redelivered == 0
 
@@ -99,7 +99,7 @@ def test_more_than_a_sweep_asks_for_is_left_to_the_next_one(here: Places) -> Non
 
 
 def test_a_limit_ends_the_asking_and_nothing_is_forgotten(here: Places, door: Door) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
     door.shut = 503
     opened(here, 3)
@@ -109,7 +109,7 @@ def test_a_limit_ends_the_asking_and_nothing_is_forgotten(here: Places, door: Do
     assert first.redelivered == 1
     assert "rate limit" in first.notes[0]
     assert sweep(here, 15 * MINUTE).redelivered == 2
-    assert len([row for row in here.rows(lane) if row.event.name == "issues"]) == 3
+    assert len([row for row in here.rows(repository) if row.event.name == "issues"]) == 3
 
 
 def test_one_that_github_does_not_have_any_more_does_not_hold_up_the_others(here: Places, door: Door) -> None:
@@ -138,13 +138,13 @@ def test_with_a_new_database_every_repository_that_was_active_is_looked_at(here:
 
 
 def test_what_was_answered_and_dropped_is_not_taken_for_lost(here: Places, door: Door) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
-    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
     here.github.tenants.deliver(here.github, "push")  # to no branch at all
     assert here.github.hooks.deliveries[-1].status == 202
     assert sweep(here, 2 * MINUTE) == ResyncResult()
-    assert here.waiting(lane) == []
+    assert here.waiting(repository) == []
 
 
 def test_a_delivery_that_is_listed_late_is_found(here: Places, door: Door) -> None:

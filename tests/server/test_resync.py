@@ -8,11 +8,11 @@ import pytest
 
 from bot.github.app import App
 from bot.github.errors import OF_ALL
-from bot.server.health import APP as APP_PULSE
+from bot.server.health import APP as APP_HEARTBEAT
 from bot.server.installation_events import PLACES
 from bot.server.model import Grant, Instant, Priority, RepositoryKey
 from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck, ResyncResult
-from bot.server.resync import MOST as MOST_LANES
+from bot.server.resync import MOST as MOST_REPOSITORIES
 from tests.github.keys import key_pair
 from tests.server.places import APP, HELLO, HOUR, OTHER, Places, known_at, resync, sweep
 from tests.server.queues import keys, leased
@@ -21,10 +21,13 @@ from tests.server.queues import keys, leased
 def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) -> None:
     here.github.tenants.lose = True
     number = here.github.tenants.install("octocat", [HELLO])
-    lane, other = RepositoryKey(number, here.github.repo.id), RepositoryKey(number, here.github.world.names[OTHER])
+    repository, other = (
+        RepositoryKey(number, here.github.repo.id),
+        RepositoryKey(number, here.github.world.names[OTHER]),
+    )
     here.github.hooks.deliveries.clear()
-    assert (sweep(here).caught_up, here.waiting(lane)) == (1, ["catch-up"])
-    assert here.register.lane(lane).name == HELLO
+    assert (sweep(here).caught_up, here.waiting(repository)) == (1, ["catch-up"])
+    assert here.register.repository(repository).name == HELLO
     here.github.tenants.add(number, [OTHER])
     here.github.hooks.deliveries.clear()
     later = min(2 * HOUR, DAY - 1 - here.clock.now % DAY)  # the test may run shortly before midnight
@@ -52,20 +55,20 @@ def test_what_changes_while_all_are_listed_is_looked_at_next(here: Places, monke
 
 
 def test_an_installation_that_went_unnoticed_is_noticed(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
-    here.arrive(lane)
-    here.github.tenants.uninstall(lane.installation)
+    here.arrive(repository)
+    here.github.tenants.uninstall(repository.installation)
     here.github.hooks.deliveries.clear()
     here.inbox.heartbeat(PLACES, {"day": 0})
     sweep(here)
-    assert (here.register.lanes(), here.waiting(lane)) == ([], [])
+    assert (here.register.repositories(), here.waiting(repository)) == ([], [])
 
 
 def test_a_list_that_lacks_an_installation_is_not_believed(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
-    here.arrive(lane)
+    here.arrive(repository)
     here.inbox.heartbeat(PLACES, {"day": 0})
     app = here.github.apps.known[APP]
 
@@ -75,33 +78,33 @@ def test_a_list_that_lacks_an_installation_is_not_believed(here: Places) -> None
 
     with Silent(APP, key_pair()[0], here.github.url) as api:
         sweep(here, api=api)
-    assert [row.lane for row in here.register.lanes()] == [lane]
-    assert "issues" in here.waiting(lane)
-    assert lane.installation in app.installations
+    assert [row.repository for row in here.register.repositories()] == [repository]
+    assert "issues" in here.waiting(repository)
+    assert repository.installation in app.installations
 
 
 def test_a_suspended_installation_is_left_in_peace(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    known_at(here, lane, 1)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    known_at(here, repository, 1)
     here.github.open_issue("octocat", "Crash")
-    here.github.tenants.suspend(lane.installation)
+    here.github.tenants.suspend(repository.installation)
     here.github.hooks.deliveries.clear()
     assert sweep(here) == ResyncResult()
-    assert here.register.state(lane.installation) == "suspended"
-    assert [row.lane for row in here.register.lanes()] == [lane]
+    assert here.register.state(repository.installation) == "suspended"
+    assert [row.repository for row in here.register.repositories()] == [repository]
 
 
 def test_what_a_sweep_finds_has_work_that_comes_after_what_people_wait_for(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     here.github.hooks.deliveries.clear()
     assert sweep(here).caught_up == 1
-    assert keys(here.inbox) == {lane.key}
+    assert keys(here.inbox) == {repository.text}
     here.clock.now += 1000
     here.arrive(RepositoryKey(5, 50))
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert [(lease.key, lease.priority) for lease in found if lease] == [
         ("5-50", Priority.CHANGE),
-        (lane.key, Priority.HISTORY),
+        (repository.text, Priority.HISTORY),
     ]
 
 
@@ -115,7 +118,7 @@ def test_what_is_old_is_purged(here: Places) -> None:
 def test_the_sweep_says_who_we_are_and_how_our_clock_stands(here: Places) -> None:
     here.github.ahead = 90
     sweep(here)
-    assert here.inbox.heartbeats()[APP_PULSE][1] == {"slug": "precedent", "ahead": 90, "fault": ""}
+    assert here.inbox.heartbeats()[APP_HEARTBEAT][1] == {"slug": "precedent", "ahead": 90, "fault": ""}
 
 
 def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> None:
@@ -126,13 +129,13 @@ def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> Non
     here.clock.now += 31 * DAY
     with App(APP, key_pair("other")[0], here.github.url) as api:
         swept = sweep(here, 2 * MINUTE, api)
-    note = here.inbox.heartbeats()[APP_PULSE][1]
+    note = here.inbox.heartbeats()[APP_HEARTBEAT][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
     assert swept.purged == 1
     assert len(swept.notes) == 2
     assert sweep(here, MINUTE).notes == ()
-    assert here.inbox.heartbeats()[APP_PULSE][1]["fault"] == ""
+    assert here.inbox.heartbeats()[APP_HEARTBEAT][1]["fault"] == ""
 
 
 def test_a_github_that_is_down_is_noted(here: Places) -> None:
@@ -146,115 +149,118 @@ def test_a_github_that_is_down_is_noted(here: Places) -> None:
 
 
 def test_a_repository_whose_news_we_missed_is_caught_up_once(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     here.github.hooks.deliveries.clear()
-    known_at(here, lane, here.clock.now - HOUR)
+    known_at(here, repository, here.clock.now - HOUR)
     sweep(here)
     here.github.open_issue("octocat", "Crash")
-    assert (sweep(here).caught_up, here.waiting(lane)[-1]) == (1, "catch-up")
+    assert (sweep(here).caught_up, here.waiting(repository)[-1]) == (1, "catch-up")
     assert sweep(here, 15 * MINUTE).caught_up == 0
-    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
     assert sweep(here, 15 * MINUTE).caught_up == 0
 
 
 def test_one_that_gets_on_is_sent_on_and_one_that_does_not_is_not(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     here.github.hooks.deliveries.clear()
-    known_at(here, lane, here.clock.now - 3 * HOUR)
+    known_at(here, repository, here.clock.now - 3 * HOUR)
     sweep(here)
     here.github.open_issue("octocat", "Crash")
     for cursor, expected in ((3, 1), (2, 1), (2, 0)):
-        known_at(here, lane, here.clock.now - cursor * HOUR)
-        here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
+        known_at(here, repository, here.clock.now - cursor * HOUR)
+        here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
         assert (cursor, sweep(here).caught_up) == (cursor, expected)
 
 
 @pytest.mark.parametrize(("behind", "expected"), [(0, 0), (4 * MINUTE, 0), (6 * MINUTE, 1)])
 def test_what_is_on_its_way_is_given_five_minutes(here: Places, behind: int, expected: int) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     here.github.hooks.deliveries.clear()
     here.github.open_issue("octocat", "Crash")
     newest = round(time.time() * 1000)
-    known_at(here, lane, newest - behind)
+    known_at(here, repository, newest - behind)
     assert sweep(here).caught_up == expected
 
 
-def test_a_lane_that_has_something_to_do_is_not_asked_about(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    known_at(here, lane, 1)
+def test_a_repository_that_has_something_to_do_is_not_asked_about(here: Places) -> None:
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    known_at(here, repository, 1)
     here.github.open_issue("octocat", "Crash")
-    here.arrive(lane)
+    here.arrive(repository)
     assert sweep(here).caught_up == 0
 
 
 def test_a_repository_that_may_not_be_seen_any_more_is_known_to_be_gone(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    lane = RepositoryKey(number, here.github.repo.id)
-    known_at(here, lane, 1)
+    repository = RepositoryKey(number, here.github.repo.id)
+    known_at(here, repository, 1)
     sweep(here)
     here.github.tenants.remove(number, [HELLO])
-    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
     sweep(here, HOUR)
-    assert lane not in [row.lane for row in here.register.lanes()]
-    assert here.forgotten == [lane]
+    assert repository not in [row.repository for row in here.register.repositories()]
+    assert here.forgotten == [repository]
 
 
 def test_a_repository_of_a_suspended_installation_stays_known(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    known_at(here, lane, 1)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    known_at(here, repository, 1)
     sweep(here)
-    here.github.tenants.suspend(lane.installation)
+    here.github.tenants.suspend(repository.installation)
     sweep(here, MINUTE)
-    assert [row.lane for row in here.register.lanes()] == [lane]
+    assert [row.repository for row in here.register.repositories()] == [repository]
     assert here.forgotten == []
 
 
 def test_a_limit_makes_the_repositories_of_that_installation_wait(here: Places) -> None:
-    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    known_at(here, lane, 1)
+    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    known_at(here, repository, 1)
     here.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     sweep(here)
-    here.arrive(lane)
-    until = here.register.paused_until(lane.installation, OF_ALL)
-    assert here.inbox.begin(leased(here.inbox, lane)) is None
+    here.arrive(repository)
+    until = here.register.paused_until(repository.installation, OF_ALL)
+    assert here.inbox.begin(leased(here.inbox, repository)) is None
     here.clock.now = until - 1
     assert here.inbox.queue.claim("worker") is None
     here.clock.now = until
-    assert here.begin(lane).deliveries
+    assert here.begin(repository).deliveries
 
 
-def test_lanes_are_asked_about_in_turn(here: Places) -> None:
+def test_repositories_are_asked_about_in_turn(here: Places) -> None:
     asked: list[RepositoryKey] = []
-    lanes = [RepositoryKey(5, number) for number in range(1, MOST_LANES + 51)]
-    for lane in lanes:
-        known_at(here, lane, 1)
+    repositories = [RepositoryKey(5, number) for number in range(1, MOST_REPOSITORIES + 51)]
+    for repository in repositories:
+        known_at(here, repository, 1)
 
     class Tokens:
-        def grant(self, lane: RepositoryKey, now: Instant) -> Grant:
-            return Grant(lane, "token")
+        def grant(self, repository: RepositoryKey, now: Instant) -> Grant:
+            return Grant(repository, "token")
 
     def newest(grant: Grant) -> Instant:
-        asked.append(grant.lane)
+        asked.append(grant.repository)
         return 0
 
     for _ in range(2):
         DriftCheck(here.inbox, Tokens(), newest, APP).look(here.clock.now, print)  # type: ignore[arg-type]
-    assert asked == [*lanes, *lanes[:50]]
+    assert asked == [*repositories, *repositories[:50]]
 
 
-def test_each_lane_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) -> None:
-    lanes = [RepositoryKey(5, number) for number in (100, 101, 150)]
-    here.know(*lanes)
+def test_each_repository_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) -> None:
+    repositories = [RepositoryKey(5, number) for number in (100, 101, 150)]
+    here.know(*repositories)
     lagging = resync(here)._drift
     begins = here.clock.now // DAY * DAY
-    seen = {lane: [] for lane in lanes}  # type: dict[Lane, list[int]]
+    seen = {repository: [] for repository in repositories}  # type: dict[RepositoryKey, list[int]]
     for quarter in range(2 * QUARTERS):
-        before = {lane: here.waiting(lane).count("schedule") for lane in lanes}
+        before = {repository: here.waiting(repository).count("schedule") for repository in repositories}
         lagging.remind(begins + quarter * QUARTER)
-        for lane in lanes:
-            if here.waiting(lane).count("schedule") > before[lane]:
-                seen[lane].append(quarter)
-    slots = {lane: [lane.repository % QUARTERS, lane.repository % QUARTERS + QUARTERS] for lane in lanes}
+        for repository in repositories:
+            if here.waiting(repository).count("schedule") > before[repository]:
+                seen[repository].append(quarter)
+    slots = {
+        repository: [repository.number % QUARTERS, repository.number % QUARTERS + QUARTERS]
+        for repository in repositories
+    }
     assert seen == slots
 
 

@@ -38,7 +38,7 @@ from tests.server.stage import ROOT
 __all__ = ["github"]
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-LANE = RepositoryKey(1, 17)
+REPOSITORY = RepositoryKey(1, 17)
 OTHER = f"00-{7:032x}-{8:016x}-01"
 NANO = 1_000_000
 
@@ -61,12 +61,12 @@ def sent(collector: Collector) -> Collector:
 
 
 def arrival(name: str = "guid-1", action: str = "opened") -> Arrival:
-    return Arrival(f"7:{name}", LANE, Event("issues", action, 1), received_at=1_000, request="r1")
+    return Arrival(f"7:{name}", REPOSITORY, Event("issues", action, 1), received_at=1_000, request="r1")
 
 
 def delivery(seq: int, context: str = "", **changed: int) -> Delivery:
     extra = ((TRACE, context),) if context else ()
-    made = Delivery(seq, f"7:guid-{seq}", LANE, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
+    made = Delivery(seq, f"7:guid-{seq}", REPOSITORY, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
     return replace(made, extra=extra, request=f"r{seq}", **changed)
 
 

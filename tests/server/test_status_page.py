@@ -105,10 +105,10 @@ def test_deliveries_of_one_state_and_one_repository_are_shown_alone() -> None:
         page = status(ledger, DeliveryFilter(state=state))  # type: ignore[arg-type]
         assert len([link for link in links(page) if link.startswith("/deliveries/")]) == expected
         assert page.count('aria-current="page"') == 1
-    page = status(ledger, DeliveryFilter(lane=RepositoryKey(1, 17)))
+    page = status(ledger, DeliveryFilter(repository=RepositoryKey(1, 17)))
     assert "Deliveries of octo-org/compass" in text_of(page)
     found = {int(link.rpartition("/")[2]) for link in links(page) if link.startswith("/deliveries/")}
-    assert found == {row.seq for row in ledger.deliveries(lane=RepositoryKey(1, 17))}
+    assert found == {row.seq for row in ledger.deliveries(repository=RepositoryKey(1, 17))}
     assert "/?state=dead&repository=1-17#deliveries" in links(page)
 
 
@@ -165,14 +165,14 @@ def test_the_policy_names_the_style_that_the_page_has() -> None:
     assert unescape(page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]) == policy()
 
 
-def test_the_steps_of_a_delivery_are_told_with_its_turn() -> None:
+def test_the_steps_of_a_delivery_are_told_with_its_run() -> None:
     ledger = a_day()
     seq = 1 + next(n for n, past in enumerate(DAY) if past.said == "updated")
     page = delivery_page(ledger.delivery(seq), NOW)
     text = text_of(page)
     assert "octo-org/compass #4131 comment created, delivery 6, 1 h ago" in text
-    assert "A turn of its repository began 340 ms after it came, by worker mill-4711-c0ffee" in text
-    assert "The turn ended it took 2.6 s" in text
+    assert "A run of its repository began 340 ms after it came, by worker mill-4711-c0ffee" in text
+    assert "The run ended it took 2.6 s" in text
     assert "#3870 93 % #4002 71 % #2204 61 %" in text
     assert "look 412 ms remember 93 ms ask 58 ms plan 4 ms push 1.3 s say 702 ms" in text
     assert "one page was skipped: it is too large" in text
@@ -194,9 +194,9 @@ def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
     assert "22 November 2026, 12:21:00 Next try" in text
 
 
-def test_a_turn_that_had_it_before_is_not_told_as_the_one_that_has_it() -> None:
-    turn = RunRow("other", "t", RepositoryKey(1, 17), "mill", NOW)
-    assert "A turn" not in text_of(delivery_page((DELIVERY, turn), NOW))
+def test_a_run_that_had_it_before_is_not_told_as_the_one_that_has_it() -> None:
+    run = RunRow("other", "t", RepositoryKey(1, 17), "mill", NOW)
+    assert "A run" not in text_of(delivery_page((DELIVERY, run), NOW))
 
 
 def test_a_delivery_that_is_not_known_says_so() -> None:
@@ -206,7 +206,7 @@ def test_a_delivery_that_is_not_known_says_so() -> None:
 def test_an_installation_is_told_without_a_repository() -> None:
     came = replace(
         DELIVERY,
-        lane=RepositoryKey(1, 0),
+        repository=RepositoryKey(1, 0),
         event=Event("installation", "created"),
         name="",
         extra=(("account", "octo-org"),),
@@ -290,7 +290,7 @@ def test_the_nearest_stand_on_both_pages_without_a_word_of_them() -> None:
         "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, came, "9"
     )
     ledger.put([arrival])
-    work = ledger.begin(leased(ledger, arrival.lane))
+    work = ledger.begin(leased(ledger, arrival.repository))
     assert work is not None
     told = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
     result = Result(work.deliveries[0].seq, "done", told.reason, said="silent", nearest=nearest(told))

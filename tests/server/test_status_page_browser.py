@@ -100,7 +100,7 @@ def test_no_script_can_run(opened: Any) -> None:
 def test_on_a_phone_each_figure_of_a_repository_says_what_it_is(opened: Any) -> None:
     tab = opened("day", "phone")
     said = tab.run("getComputedStyle(document.querySelector('td'), '::before').content")
-    assert "Last turn" in said
+    assert "Last run" in said
 
 
 def test_on_a_phone_the_table_of_repositories_is_still_one(opened: Any) -> None:

@@ -80,7 +80,7 @@ def test_three_deliveries_bring_the_comments_that_the_action_writes(server: Serv
 
 
 def test_what_an_issue_shows_of_another_stays_true(server: ServerStage) -> None:
-    """Twelve comments quote a decision that is deleted: ten are changed in the turn of that event, two in the next."""
+    """Twelve comments quote a decision that is deleted: ten are changed in the run of that event, two in the next."""
     server.start()
     github, login = server.github, f"{SLUG}[bot]"
     numbers = [github.open_issue("monalisa", f"Which database, {n}", "What did we choose in #1?") for n in range(12)]

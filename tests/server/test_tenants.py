@@ -44,7 +44,7 @@ def test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_name
     assert [len(town.comments(ours, each)) for each in (first, second)] == [1, 1]
     assert "PostgreSQL" in town.comments(ours, second)[0]
     assert town.comments(namesake, strange) == []
-    assert town.here.register.lane(RepositoryKey(number, ours.repo.id)).name == "octo-org/renamed"
+    assert town.here.register.repository(RepositoryKey(number, ours.repo.id)).name == "octo-org/renamed"
 
 
 @pytest.mark.slow
@@ -76,17 +76,17 @@ def test_a_transferred_repository_takes_its_memory_along(town: Town) -> None:
     later = town.ask(ours)
     town.settle()
     assert [len(town.comments(ours, each)) for each in (2, queued, later)] == [1, 1, 1]
-    assert [row.lane for row in town.here.register.lanes()] == [RepositoryKey(taker, ours.repo.id)]
+    assert [row.repository for row in town.here.register.repositories()] == [RepositoryKey(taker, ours.repo.id)]
     assert town.kept() == {f"{taker}-{ours.repo.id}"}
 
 
 def test_a_transfer_to_whom_the_app_knows_nothing_of_ends_it(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/first"])
-    number, lane = town.ask(ours), town.lane(ours)
+    number, repository = town.ask(ours), town.repository(ours)
     town.transfer(ours, "octocat")
     town.settle()
-    assert (town.comments(ours, number), town.states(lane)) == ([], [("dropped", SEEN)])
+    assert (town.comments(ours, number), town.states(repository)) == ([], [("dropped", SEEN)])
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ printf '%s\\0' "$@" >"{place}/$$.words"
 env -0 >"{place}/$$.environment"
 exec {git} "$@"
 """
-LANE = re.compile(r"[1-9][0-9]*-[0-9]+")
+REPOSITORY = re.compile(r"[1-9][0-9]*-[0-9]+")
 
 
 def spied_upon(folder: Path) -> Path:
@@ -77,7 +77,7 @@ def test_a_token_is_in_no_database_log_file_or_argument(
     monkeypatch.setenv("PATH", f"{spies}:{os.environ['PATH']}")
     monkeypatch.setenv("PRECEDENT_WEBHOOK_SECRET", SECRET)
     monkeypatch.setenv("PRECEDENT_PRIVATE_KEY", key_pair()[0])
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     monkeypatch.undo()
     assert len(town.comments(project, number)) == 1
     tokens = tokens_of(town)
@@ -106,10 +106,10 @@ def test_keys_clones_and_locks_bear_numbers_and_no_names(tmp_path: Path, queue: 
         town.github.tenants.install(name.partition("/")[0], [name])
         town.ask(project)
     keys = queue.keys()
-    assert all(LANE.fullmatch(key) for key in keys)
+    assert all(REPOSITORY.fullmatch(key) for key in keys)
     assert len(keys) == 2
     town.settle()
     names = {place.name.removesuffix(".lock") for place in town.clones.iterdir()}
     assert len(names) == 2
-    assert all(LANE.fullmatch(name) for name in names)
+    assert all(REPOSITORY.fullmatch(name) for name in names)
     town.close()

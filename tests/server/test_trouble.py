@@ -29,7 +29,7 @@ from bot.server.reconcile import TROUBLE, reconcile
 from bot.server.worker import RunDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
-from tests.server.queues import LANE, Clock, FileInbox, arrival, keys, leased
+from tests.server.queues import REPOSITORY, Clock, FileInbox, arrival, keys, leased
 from tests.server.stage import SLUG, ServerStage, until
 
 AGO = 200 * 24 * 3600
@@ -58,7 +58,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
         fill(ledger)
     limit[0] = 2**30
     rows = ledger.deliveries(limit=10_000)
-    assert {row.lane.key for row in rows} == keys(ledger), "each delivery has its key, and no key is without"
+    assert {row.repository.text for row in rows} == keys(ledger), "each delivery has its key, and no key is without"
     assert ledger.put([arrival("after")]) == [True]
     database.close()
 
@@ -100,7 +100,7 @@ class Away(FileInbox):
 
 
 @pytest.mark.parametrize(("unanswered", "later"), [(0, 1000 * TROUBLE), (1, LEASE)], ids=["given back", "not at all"])
-def test_a_repository_whose_turn_cannot_be_begun_is_due_again_soon(
+def test_a_repository_whose_run_cannot_be_begun_is_due_again_soon(
     unanswered: int, later: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox = Away(unanswered)
@@ -115,7 +115,7 @@ def test_a_repository_whose_turn_cannot_be_begun_is_due_again_soon(
         stop=threading.Event(),
         now=inbox.clock,
     )
-    reconcile(leased(inbox, LANE), dependencies)
+    reconcile(leased(inbox, REPOSITORY), dependencies)
     said = "its lease could not be given back, and runs out: the connection was refused"
     assert (said in caplog.messages) == bool(unanswered)
     assert inbox.queue.claim("another") is None
@@ -124,7 +124,7 @@ def test_a_repository_whose_turn_cannot_be_begun_is_due_again_soon(
     inbox.clock.ahead += 2_000
     lease = inbox.queue.claim("another")
     assert lease
-    assert lease.key == LANE.key
+    assert lease.key == REPOSITORY.text
 
 
 def settle_down(stage: ServerStage) -> None:
@@ -143,7 +143,7 @@ def ask(stage: ServerStage, heard: dict[int, int]) -> int:
 
 
 def ask_until(stage: ServerStage, heard: dict[int, int], status: int) -> None:
-    """Ask every two seconds until that is the answer; a repository gets no more than five comments in a turn."""
+    """Ask every two seconds until that is the answer; a repository gets no more than five comments in a run."""
     until(lambda: ask(stage, heard) == status or time.sleep(2), SETTLED, stage.told)
 
 
@@ -227,7 +227,7 @@ def test_a_server_whose_disk_is_full_takes_nothing_more_and_goes_on_when_there_i
         resized(stage.data, -1)
         ask_until(stage, heard, 202)
         until(lambda: any(row.state == "working" for row in stage.rows()), 60, stage.told)
-        resized(stage.data, 0)  # while turns are under way
+        resized(stage.data, 0)  # while runs are under way
         time.sleep(20)
         resized(stage.data, -1)
         ask_until(stage, heard, 202)

@@ -49,7 +49,7 @@ def test_an_opened_issue_becomes_an_arrival_without_a_word_of_anybody(github: Fa
     arrival = heard(payload)
     assert arrival == Arrival(
         id=f"7:{GUID}",
-        lane=RepositoryKey(5, place["id"]),
+        repository=RepositoryKey(5, place["id"]),
         event=Event("issues", "opened", number),
         name=place["full_name"],
         private=place["private"],
@@ -231,14 +231,14 @@ def test_a_push_where_the_default_branch_is_not_named_is_dropped() -> None:
     assert heard(payload, "push") == Dropped("not the default branch")
 
 
-def test_an_installation_goes_to_its_own_lane_with_its_account_and_repositories() -> None:
+def test_an_installation_goes_to_its_own_repository_with_its_account_and_repositories() -> None:
     payload = {
         "action": "created",
         "installation": {"id": 5, "account": {"login": "octo-org"}},
         "repositories": [{"id": 17}, {"id": 18}, {"id": "x"}, None],
     }
     arrival = heard(payload, "installation")
-    assert (arrival.lane, arrival.event) == (RepositoryKey(5, 0), Event("installation", "created"))
+    assert (arrival.repository, arrival.event) == (RepositoryKey(5, 0), Event("installation", "created"))
     assert arrival.extra == (("account", "octo-org"), ("added", "17,18"))
 
 
@@ -252,9 +252,9 @@ def test_repositories_that_come_and_go_are_named_by_their_numbers() -> None:
     assert dict(heard(payload, "installation_repositories").extra) == {"account": "octo-org", "removed": "17,18"}
 
 
-def test_a_rename_goes_to_the_lane_of_the_installation_and_says_whose_it_is() -> None:
+def test_a_rename_goes_to_the_repository_of_the_installation_and_says_whose_it_is() -> None:
     arrival = heard(issue_event(1, action="renamed"), "repository")
-    assert (arrival.lane, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
+    assert (arrival.repository, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
     assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
     assert arrival.extra == (("repository", "17"),)
 

@@ -19,12 +19,12 @@ from bot.server.queue import LEASE, WorkQueue
 from bot.server.worker import HANGING, LOST, Ended, Task, Worker
 from tests.server.queues import Queue, copied, keys, made_file, queue_in_database, until
 
-LANE = RepositoryKey(17, 4)
+REPOSITORY = RepositoryKey(17, 4)
 HANGS = RepositoryKey(17, 99)
 
 
-def arrival(number: int, lane: RepositoryKey = LANE) -> Arrival:
-    return Arrival(f"1:{number}", lane, Event("issues", "opened", number))
+def arrival(number: int, repository: RepositoryKey = REPOSITORY) -> Arrival:
+    return Arrival(f"1:{number}", repository, Event("issues", "opened", number))
 
 
 class House:

@@ -1,4 +1,4 @@
-"""Several tenants and their repositories, the server's own turns over them, and time that waits pass."""
+"""Several tenants and their repositories, the server's own runs over them, and time that waits pass."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Town:
     # -- what comes in ---------------------------------------------------------------------------------------------
 
     def tell(self, project: EventfulProject, number: int) -> None:
-        """The delivery of an opened issue arrives at the lane of whoever sees the repository now."""
-        self.here.arrive(self.lane(project), number=number)
+        """The delivery of an opened issue arrives under the key of whoever sees the repository now."""
+        self.here.arrive(self.repository(project), number=number)
 
     def add_results(self) -> None:
         """What GitHub delivered last arrives."""
@@ -122,30 +122,30 @@ class Town:
 
     def hear_of(self, project: EventfulProject, *events: Event) -> None:
         """Deliveries come in, in this order."""
-        lane, now = self.lane(project), self.here.clock.now
+        repository, now = self.repository(project), self.here.clock.now
         self.here.inbox.put(
-            [Arrival(f"{APP}:{next(self.here.guids):08d}", lane, event, received_at=now) for event in events]
+            [Arrival(f"{APP}:{next(self.here.guids):08d}", repository, event, received_at=now) for event in events]
         )
 
     # -- what we do ------------------------------------------------------------------------------------------------
 
     def settle(self, rounds: int = 10) -> None:
-        """Turns of all lanes, until nothing waits that is due, or so many were done."""
+        """Runs of all repositories, until nothing waits that is due, or so many were done."""
         for _ in range(rounds):
             due = [row for row in self.here.inbox.deliveries(state="waiting", limit=1000) if self._is_due(row)]
             if not due:
                 return
-            for lane in sorted({row.lane for row in due}):
-                self.turn(lane)
+            for repository in sorted({row.repository for row in due}):
+                self.run(repository)
 
     def _is_due(self, row: Delivery) -> bool:
         return row.next_at <= self.here.clock.now
 
-    def turn(self, lane: RepositoryKey) -> None:
-        """A run of this lane, once its last push is long enough ago."""
-        pushes = self.here.register.lane(lane).pushes
+    def run(self, repository: RepositoryKey) -> None:
+        """A run of this repository, once its last push is long enough ago."""
+        pushes = self.here.register.repository(repository).pushes
         self.here.clock.now = max(self.here.clock.now, self.dependencies.pace.earliest(pushes))
-        reconcile(leased(self.here.inbox, lane), self.dependencies)
+        reconcile(leased(self.here.inbox, repository), self.dependencies)
 
     def pass_time(self, seconds: float) -> None:
         self.here.clock.now += round(seconds * 1000)
@@ -156,28 +156,28 @@ class Town:
 
     # -- what came of it -------------------------------------------------------------------------------------------
 
-    def lane(self, project: EventfulProject) -> RepositoryKey:
+    def repository(self, project: EventfulProject) -> RepositoryKey:
         found = self.github.apps.where(project.repo.id)
         assert found is not None, f"no App sees {project.repo.full_name}"
         return RepositoryKey(found[1], project.repo.id)
 
     def row(self, project: EventfulProject, number: int) -> Delivery:
         """The last delivery about an issue."""
-        rows = self.here.rows(self.lane(project))
+        rows = self.here.rows(self.repository(project))
         return [each for each in rows if each.event.number == number][-1]
 
-    def states(self, lane: RepositoryKey) -> list[tuple[str, str]]:
-        """What became of the deliveries of people's doing in a lane: state and reason."""
-        return [(each.state, each.reason) for each in self.here.rows(lane) if each.event.number]
+    def states(self, repository: RepositoryKey) -> list[tuple[str, str]]:
+        """What became of the deliveries of people's doing in a repository: state and reason."""
+        return [(each.state, each.reason) for each in self.here.rows(repository) if each.event.number]
 
-    def done(self, lane: RepositoryKey | None = None) -> list[RunRow]:
-        """The turns that deliveries had last, the earliest first."""
+    def done(self, repository: RepositoryKey | None = None) -> list[RunRow]:
+        """The runs that deliveries had last, the earliest first."""
         ledger, found = self.here.inbox, dict[str, RunRow]()
-        for each in ledger.deliveries(lane=lane, limit=1000):
+        for each in ledger.deliveries(repository=repository, limit=1000):
             told = ledger.delivery(each.seq)
             if told and told[1]:
                 found[told[1].id] = told[1]
-        return sorted(found.values(), key=lambda turn: turn.began)
+        return sorted(found.values(), key=lambda run: run.began)
 
     def pushes(self) -> list[Instant]:
         return sorted(at for each in self.done() for at in each.pushes)
@@ -187,7 +187,7 @@ class Town:
         return [str(comment.body) for comment in project.comments_by(LOGIN, number)]
 
     def kept(self) -> set[str]:
-        """The lanes of which there is a clone."""
+        """The repositories of which there is a clone."""
         return {place.name for place in self.clones.glob("[0-9]*") if place.is_dir()}
 
     def trespasses(self) -> list[tuple[str, int]]:

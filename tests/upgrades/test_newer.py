@@ -197,7 +197,7 @@ def test_a_command_in_a_checkout_ends_with_the_line_though_it_was_fetched_before
 
 
 @pytest.mark.slow
-def test_the_lane_of_a_newer_memory_says_so_and_the_others_go_on(tmp_path: Path) -> None:
+def test_the_repository_of_a_newer_memory_says_so_and_the_others_go_on(tmp_path: Path) -> None:
     town = Town(tmp_path)
     try:
         old, new = (town.project(f"octo-org/{name}", "PostgreSQL") for name in ("old", "new"))

@@ -75,7 +75,7 @@ def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tm
     database = Database.within(tmp_path)
     database.make_tables()
     with database.transaction() as spoilt:
-        spoilt.change("update pulses set said_at = :version where name = :name", version=VERSION + 1, name=SCHEMA)
+        spoilt.change("update heartbeats set said_at = :version where name = :name", version=VERSION + 1, name=SCHEMA)
     with pytest.raises(UserError) as caught:
         database.make_tables()
     database.close()

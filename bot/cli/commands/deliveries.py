@@ -76,19 +76,19 @@ def _sensible(given: argparse.Namespace) -> None:
 def _filter(given: argparse.Namespace) -> DeliveryFilter:
     from bot.server.delivery_filter import DeliveryFilter
 
-    lane = _lane(given.repo) if given.repo else None
+    repository = _repository(given.repo) if given.repo else None
     return DeliveryFilter(
         state="dead" if given.all_dead else given.state,
-        lane=lane,
+        repository=repository,
         before=given.before or 0,
         says=given.reason or "",
-        name=given.repo if given.repo and not lane else "",
+        name=given.repo if given.repo and not repository else "",
         since=_instant(given.since),
         until=_instant(given.until),
     )
 
 
-def _lane(text: str) -> RepositoryKey | None:
+def _repository(text: str) -> RepositoryKey | None:
     """The key of a repository; None for its name."""
     try:
         return RepositoryKey.of(text)
@@ -179,11 +179,11 @@ def _audit_data(each: AuditEntry) -> dict[str, object]:
 
 
 def _cells(each: Delivery) -> tuple[str, ...]:
-    place = each.name or each.lane.key
+    place = each.name or each.repository.text
     about = f"{place}#{each.event.number}" if each.event.number else place
     event = f"{each.event.name}.{each.event.action}" if each.event.action else each.event.name
     texts = map(one_line, (about, event, each.reason))
-    return (str(each.seq), each.state, moment_text(each.received_at), each.lane.key, *texts)
+    return (str(each.seq), each.state, moment_text(each.received_at), each.repository.text, *texts)
 
 
 def _as_data(each: Delivery) -> dict[str, object]:
@@ -192,7 +192,7 @@ def _as_data(each: Delivery) -> dict[str, object]:
         "id": each.id,
         "state": each.state,
         "repository": each.name,
-        "lane": each.lane.key,
+        "key": each.repository.text,
         "event": each.event.name,
         "action": each.event.action,
         "issue": each.event.number,

@@ -27,7 +27,7 @@ def run_repos(given: argparse.Namespace) -> object:
         from bot.server.repository_list import repository_list
 
         known = inbox.installations()
-        rows = [row for row in known.lanes() if not given.patterns or fits_any(row.name, given.patterns)]
+        rows = [row for row in known.repositories() if not given.patterns or fits_any(row.name, given.patterns)]
         found = repository_list(sorted(rows, key=lambda row: row.name.lower()), known, options.scope, inbox.now())
     return _shown(found, given)
 
@@ -56,7 +56,7 @@ def _as_data(each: RepositoryStatus) -> dict[str, object]:
     estimate = each.estimate
     return {
         "repository": each.name,
-        "lane": each.row.lane.key,
+        "key": each.row.repository.text,
         "state": each.state,
         "observed": each.is_observed,
         "threads": each.row.threads if each.row.threads >= 0 else None,
