@@ -32,6 +32,9 @@ MANY_HISTORIES = 1_000
 
 CHANNEL = "precedent_queue"
 
+READS, CUT_OFF = 1, 2
+"""In the column ``history``, else 0: the next run reads a history, or goes on with one whose worker vanished."""
+
 log = logging.getLogger(__name__)
 
 _ADD = """
@@ -41,21 +44,28 @@ insert into queue (key, priority, since, due, ready, history) values (:key, :pri
   since = case when excluded.since < queue.since then excluded.since else queue.since end,
   due = case when queue.lease = '' and excluded.due < queue.due then excluded.due else queue.due end,
   ready = case when queue.lease = '' and excluded.ready = 1 then 1 else queue.ready end,
-  history = case when queue.lease = '' and excluded.history < queue.history then excluded.history else queue.history end
+  history = case when queue.lease = '' and excluded.history = 0 then 0 else queue.history end
 """
 _WAITING = """
 select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
  (select 1 from queue where ready = 1 and history = 1 limit 1) as history,
+ (select 1 from queue where ready = 1 and history = 2 limit 1) as cut_off,
  (select 1 from queue where ready = 0 and due <= :now limit 1) as due,
  (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) as leased
 """
 _PROMOTE = """
-update queue set ready = 1, owner = '', lease = '' where key {among}
+update queue set ready = 1, owner = '', lease = '',
+ history = case when history = 1 and lease <> '' then 2 else history end where key {among}
  (select key from queue where ready = 0 and due <= :now order by due limit :many{skip}){end}
 """
 _CLAIM = """
-update queue set ready = 0, due = :until, owner = :owner, lease = :lease where key = ({first})
+update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
+ history = case when history = 2 then 1 else history end where key = ({first})
  returning key, priority, since, history, lease
+"""
+_RELEASE = """
+update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
+ where owner = :owner and owner <> ''
 """
 _SHORT = "select key from queue where ready = 1 and history = 0 order by {order} limit 1{skip}"
 _EITHER = """
@@ -63,7 +73,7 @@ select key from
  (select * from
    (select key, priority, since from queue where ready = 1 and history = 0 order by {order} limit 1{skip}) as short
   union all select * from
-   (select key, priority, since from queue where ready = 1 and history = 1
+   (select key, priority, since from queue where ready = 1 and history = :history
      and (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) < :most
      order by {order} limit 1{skip}) as history) as either order by {order} limit 1
 """
@@ -77,7 +87,8 @@ class WorkQueue:
 
     A key that nobody works on is ready, or will be when it is ``due``. A leased one is due when its lease runs out. At
     most so many ``histories`` are leased at once, over all workers: such a run takes minutes, and many would leave no
-    worker for anything else.
+    worker for anything else. A history whose worker vanished keeps its place: otherwise it would wait behind others,
+    and each of them that vanished as well would hold the place for another lease.
     """
 
     def __init__(self, database: Database, now: Callable[[], Instant], histories: int = MANY_HISTORIES) -> None:
@@ -110,7 +121,7 @@ class WorkQueue:
                     "priority": int(priority),
                     "due": max(due, 0),
                     "ready": int(due <= now),
-                    "history": int(priority == Priority.HISTORY or key in unread),
+                    "history": READS if priority == Priority.HISTORY or key in unread else 0,
                 }
                 for key, priority, due in rows
             ],
@@ -132,7 +143,8 @@ class WorkQueue:
     def claim(self, owner: str) -> Lease | None:
         """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due.
 
-        While as many histories are leased as may be, the others wait, and everything else goes past them.
+        While as many histories are leased as may be, the others wait, and everything else goes past them. Of those that
+        wait, the ones that were cut off come first.
         """
         now = self.now()
         with self.database.transaction() as claiming:
@@ -140,10 +152,12 @@ class WorkQueue:
             if waiting["due"]:
                 claiming.change(self._promote, now=now, many=PROMOTED)
                 waiting = self._waiting(claiming, now)
-            may_read = waiting["history"] and waiting["leased"] < self.histories
-            if not (waiting["short"] or may_read):
+            history = CUT_OFF if waiting["cut_off"] else READS if waiting["history"] else 0
+            if waiting["leased"] >= self.histories:
+                history = 0
+            if not (waiting["short"] or history):
                 return None
-            row = self._claimed(claiming, owner, now + LEASE, _EITHER if may_read else _SHORT)
+            row = self._claimed(claiming, owner, now + LEASE, history)
         if row is None:
             return None
         return Lease(row["key"], row["lease"], Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
@@ -153,14 +167,16 @@ class WorkQueue:
         assert row is not None
         return row
 
-    def _claimed(self, claiming: Transaction, owner: str, until: Instant, first: str) -> Row | None:
+    def _claimed(self, claiming: Transaction, owner: str, until: Instant, history: int) -> Row | None:
+        """Claim the first key that reads no history, or reads one in this way."""
         values: dict[str, str | int] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
-        if first is _EITHER:
-            values["most"] = self.histories
+        if history:
+            values |= {"most": self.histories, "history": history}
             if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
                 claiming.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
         order = "since" if self._takes_oldest() else "priority, since"
-        return claiming.row(_CLAIM.format(first=first.format(order=order, skip=self._skip)), **values)
+        first = (_EITHER if history else _SHORT).format(order=order, skip=self._skip)
+        return claiming.row(_CLAIM.format(first=first), **values)
 
     def _takes_oldest(self) -> bool:
         with self._counting:
@@ -202,7 +218,7 @@ class WorkQueue:
             "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
             " owner = '', lease = '' where key = :key and lease = :lease",
             priority=int(priority),
-            history=int(is_unread or priority == Priority.HISTORY),
+            history=READS if is_unread or priority == Priority.HISTORY else 0,
             since=max(due, now),
             due=due,
             ready=int(due <= now),
@@ -213,8 +229,7 @@ class WorkQueue:
     def release(self, owner: str) -> int:
         """Make everything ready that this owner works on, as it ended. Returns how many keys."""
         with self.database.transaction() as releasing:
-            sql = "update queue set ready = 1, owner = '', lease = '' where owner = :owner and owner <> ''"
-            many = releasing.change(sql, owner=owner)
+            many = releasing.change(_RELEASE, owner=owner)
             if many:
                 self.database.notify(releasing, CHANNEL)
             return many

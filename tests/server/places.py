@@ -55,12 +55,12 @@ class Places:
         self.register = self.inbox.installations()
 
     def arrive(
-        self, repository: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
+        self, to: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
     ) -> str:
         """A delivery comes in; its id."""
         name = f"{APP}:{next(self.guids):08d}"
         told = Event(event, action, None if extra else number)
-        self.inbox.put([Arrival(name, repository, told, received_at=self.clock.now, extra=tuple(extra.items()))])
+        self.inbox.put([Arrival(name, to, told, received_at=self.clock.now, extra=tuple(extra.items()))])
         return name
 
     def begin(self, repository: RepositoryKey) -> PendingWork:

@@ -161,7 +161,7 @@ def test_a_deletion_of_a_repository_that_is_there_again_drops_nothing(here: Plac
 def test_a_transfer_that_came_back_meanwhile_drops_nothing(here: Places) -> None:
     giver = here.github.tenants.install("octocat", [HELLO])
     taker = here.github.tenants.install("octo-org")
-    repository, there = repository_of(here, giver), RepositoryKey(taker, repository_of(here, giver).repository)
+    repository, there = repository_of(here, giver), RepositoryKey(taker, repository_of(here, giver).number)
     here.know(repository, there)
     here.arrive(repository)
     here.arrive(RepositoryKey(taker, 0), "repository", "transferred", repository=str(repository.number))
@@ -196,13 +196,13 @@ def test_a_transferred_repository_leaves_its_old_repository(here: Places) -> Non
     giver = here.github.tenants.install("octocat", [HELLO, OTHER])
     taker = here.github.tenants.install("octo-org")
     old, stays = repository_of(here, giver), repository_of(here, giver, OTHER)
-    here.know(old, stays, RepositoryKey(taker, old.repository))
+    here.know(old, stays, RepositoryKey(taker, old.number))
     here.arrive(old), here.arrive(stays)
     here.github.tenants.transfer(here.github, "octo-org", taker)
     assert hear(here) == [
         "the repository went to another account: deliveries dropped: 1; the App is at work: repositories to look at: 1"
     ]
-    fresh = RepositoryKey(taker, old.repository)
+    fresh = RepositoryKey(taker, old.number)
     assert (here.waiting(old), here.waiting(fresh), here.waiting(stays)) == ([], ["catch-up"], ["issues"])
     assert here.forgotten == [old]
     assert fresh in [row.repository for row in here.register.repositories()]

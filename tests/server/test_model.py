@@ -1,4 +1,4 @@
-"""Repositories as text and back, and tokens that nothing shows."""
+"""Repository keys as text and back, and tokens that nothing shows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ NUMBERS = st.integers(min_value=0, max_value=2**53)
 
 @settings(deadline=None)
 @given(NUMBERS, NUMBERS)
-def test_a_repository_is_found_again_by_its_key(installation: int, repository: int) -> None:
-    repository = RepositoryKey(installation, repository)
-    assert RepositoryKey.of(repository.text) == repository
+def test_a_key_is_read_from_its_text(installation: int, number: int) -> None:
+    key = RepositoryKey(installation, number)
+    assert RepositoryKey.of(key.text) == key
 
 
 @pytest.mark.parametrize(
-    "key", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
+    "text", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
 )
-def test_other_text_is_no_key(key: str) -> None:
+def test_other_text_is_no_key(text: str) -> None:
     with pytest.raises(ValueError, match="is no repository key"):
-        RepositoryKey.of(key)
+        RepositoryKey.of(text)
 
 
 def test_a_token_is_not_shown() -> None:

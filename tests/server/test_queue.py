@@ -107,6 +107,34 @@ def test_the_place_of_a_history_is_free_when_its_lease_has_run_out_or_is_release
     assert (bench.claim("a"), bench.claim("b")) == ("one", "")
 
 
+def test_histories_of_dead_workers_are_taken_over_when_their_leases_run_out_whatever_waits(bench: Bench) -> None:
+    """Those that waited longer, or are more urgent, would be cut off as well: each keeps a place for another lease."""
+    now, bench.work.histories = bench.clock.now, 2
+    bench.add(*((f"waits-{n}", HISTORY, now - 9_000 + n) for n in range(9)))
+    taken = {bench.claim("dead-1"), bench.claim("dead-2")}
+    bench.add(("asked", URGENT, now), unread={"asked"})
+    bench.clock.now += LEASE - 1
+    assert bench.claim("alive") == ""
+    bench.clock.now += 1
+    assert {bench.claim("alive"), bench.claim("alive")} == taken
+    assert bench.claim("alive") == ""
+    assert bench.work.release("alive") == 2
+    assert {bench.claim("alive"), bench.claim("alive")} == taken, "so do those of one that is known to have ended"
+
+
+def test_a_cut_off_history_is_an_ordinary_one_when_its_next_run_has_ended(bench: Bench) -> None:
+    now, bench.work.histories = bench.clock.now, 1
+    bench.add(("cut", HISTORY, now - 2), ("other", HISTORY, now - 1))
+    assert bench.claim("dead") == "cut"
+    bench.clock.now += LEASE
+    bench.add(("cut", HISTORY, now), ("new", URGENT, now))
+    assert bench.claim() == "new", "what is more urgent and reads no history comes first"
+    again = bench.taken()
+    assert (again.key, again.is_history) == ("cut", True)
+    assert bench.finish(again, bench.clock.now, HISTORY)
+    assert bench.claim() == "other"
+
+
 def test_what_waits_behind_more_urgent_work_does_not_starve_while_histories_are_full(bench: Bench) -> None:
     now, bench.work.histories = bench.clock.now, 1
     bench.add(("history-0", HISTORY, now - 99_000), ("history-1", HISTORY, now - 98_000))
@@ -313,6 +341,12 @@ class Row:
     is_history: bool
     lease: str = ""
     owner: str = ""
+    was_cut_off: bool = False
+
+    def cut_off(self) -> None:
+        """Its worker is gone."""
+        self.was_cut_off = self.was_cut_off or bool(self.lease)
+        self.lease = self.owner = ""
 
 
 KEYS = st.sampled_from(["1-1", "1-2", "2-1", "2-2", "3-1"])
@@ -357,9 +391,11 @@ class Model(RuleBasedStateMachine):
         lease = self.work.claim(owner)
         ready = self._ready()
         for row in ready.values():
-            row.lease = row.owner = ""
-        if sum(row.is_history for row in self.rows.values() if row.lease) >= HISTORIES:
-            ready = {key: row for key, row in ready.items() if not row.is_history}
+            row.cut_off()
+        is_full = sum(row.is_history for row in self.rows.values() if row.lease) >= HISTORIES
+        first = any(row.is_history and row.was_cut_off for row in ready.values())
+        may_read = {False: not is_full and not first, True: not is_full}
+        ready = {key: row for key, row in ready.items() if not row.is_history or may_read[row.was_cut_off]}
         assert (lease is not None) == bool(ready)
         if lease is None:
             return
@@ -372,7 +408,7 @@ class Model(RuleBasedStateMachine):
             assert by_rank[lease.key] == min(by_rank.values())
         row = self.rows[lease.key]
         assert lease.is_history == row.is_history
-        row.lease, row.owner, row.due = lease.id, owner, self.clock.now + LEASE
+        row.lease, row.owner, row.due, row.was_cut_off = lease.id, owner, self.clock.now + LEASE, False
         self.leases.append((owner, lease))
 
     @rule(
@@ -414,7 +450,7 @@ class Model(RuleBasedStateMachine):
         held = [row for row in self.rows.values() if row.lease and row.owner == owner]
         assert self.work.release(owner) == len(held)
         for row in held:
-            row.lease = row.owner = ""
+            row.cut_off()
             row.due = min(row.due, self.clock.now)
 
     @rule(seconds=st.sampled_from([1, 5, 29, 31, 60]))

@@ -195,7 +195,7 @@ def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
 
 
 def test_a_run_that_had_it_before_is_not_told_as_the_one_that_has_it() -> None:
-    run = RunRow("other", "t", RepositoryKey(1, 17), "mill", NOW)
+    run = RunRow("other", RepositoryKey(1, 17), "mill", NOW)
     assert "A run" not in text_of(delivery_page((DELIVERY, run), NOW))
 
 

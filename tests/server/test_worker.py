@@ -40,7 +40,7 @@ class House:
 
     def run(self, lease: Lease) -> None:
         work = self.inbox.begin(lease)
-        if lease.key == HANGS.key:
+        if lease.key == HANGS.text:
             self.go_on.wait(60)
         if work:
             self.inbox.end(work, [Result(each.seq, "done", "nothing") for each in work.deliveries], RunReport())
@@ -123,7 +123,7 @@ def test_who_has_lost_a_lease_ends_at_once(house: House, monkeypatch: pytest.Mon
     thread, ended = house.hanging(house.worker())
     house.queue.clock.ahead += LEASE + 1
     taken = house.inbox.queue.claim("other")
-    while taken and taken.key != HANGS.key:
+    while taken and taken.key != HANGS.text:
         taken = house.inbox.queue.claim("other")
     thread.join(10)
     assert ended == [LOST]
@@ -169,7 +169,7 @@ def test_a_run_that_does_not_end_is_left_for_others_and_not_blamed(house: House)
     (row,) = house.inbox.deliveries()
     assert row.begun == 0
     found = [house.inbox.queue.claim("other"), house.inbox.queue.claim("other")]
-    assert HANGS.key in [lease.key for lease in found if lease], "it is ready at once"
+    assert HANGS.text in [lease.key for lease in found if lease], "it is ready at once"
 
 
 class Away(Inbox):
