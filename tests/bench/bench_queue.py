@@ -2,7 +2,7 @@
 
 python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--waiting N,…] [--postgres] [--json FILE]
 
-The peers run by runs on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
+The peers run by turns on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
 and SELECT 1 on the connection of the claims. The urgent issues are measured against the length of a run. Ends with 1
 when a limit is not kept.
 """
