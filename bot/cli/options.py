@@ -457,6 +457,7 @@ def serve(command: argparse.ArgumentParser) -> None:
 def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "jobs")
+    command.add_argument("--alive", type=Path, metavar="FILE", help="touch it every second, for a probe")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
 
 

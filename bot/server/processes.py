@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
@@ -252,15 +253,16 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
             log.warning("a worker did not end in time and was killed; its runs will be repeated")
 
 
-def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "") -> NoReturn:
+def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", alive: Path | None = None) -> NoReturn:
     """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
     ``name`` is unique to this start, and known to the parent. Runs that did not end in time would delay a normal exit.
+    ``alive`` is the `Worker`'s; one that another process left would tell nothing.
     """
     _begin(options)
     os.nice(GENTLE)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, run, parent, name)))
+    line = guarded(lambda: codes.append(_worked(options, run, parent, name, alive)))
     if line:
         log.error("this worker ends: %s", line)
     stop_tracing()
@@ -268,7 +270,9 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "") -> N
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, run: Run, parent: int, name: str) -> int:
+def _worked(options: ServerOptions, run: Run, parent: int, name: str, alive: Path | None) -> int:
+    if alive:
+        alive.unlink(missing_ok=True)
     if not parent:
         _look_around(options, listens=False)
     stop = _stopped_by_signals()
@@ -290,7 +294,7 @@ def _worked(options: ServerOptions, run: Run, parent: int, name: str) -> int:
         )
         resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
         tasks = {"resync": Task(lambda: resync.once(clock()), options.sweep_minutes)}
-        worker = Worker(inbox, lambda lease: run(lease, dependencies), stop, options.jobs, tasks, parent)
+        worker = Worker(inbox, lambda lease: run(lease, dependencies), stop, options.jobs, tasks, parent, alive=alive)
         try:
             worker.live()
         except Ended as error:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bot.errors import WorldError
 from bot.github.client import WRITE_GAP
@@ -92,7 +93,8 @@ class Worker:
     """One worker process, which has at most ``jobs`` runs at once.
 
     ``run`` does the run of a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
-    it and has to stay alive; 0 for none.
+    it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as it goes round and all its threads
+    live.
     """
 
     inbox: Inbox
@@ -102,6 +104,7 @@ class Worker:
     tasks: Mapping[str, Task] = field(default_factory=dict)
     parent: int = 0
     drain: float = DRAIN
+    alive: Path | None = None
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -132,6 +135,8 @@ class Worker:
             log.info("working", extra=self._told())
             while not self.stop.wait(BEAT):
                 self._look()
+                if self.alive and all(thread.is_alive() for thread in threads):
+                    self.alive.touch()
         until = time.monotonic() + self.drain
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -313,7 +316,7 @@ def test_a_receiver_gets_its_options_and_secrets(values: Manifest, tmp_path: Pat
 def test_a_worker_gets_its_options_and_no_secret_of_the_receiver(values: Manifest, tmp_path: Path) -> None:
     pod = pods(rendered(values))["worker"]
     found = options(pod, tmp_path)
-    assert container(pod)["args"] == ["worker"]
+    assert container(pod)["args"] == ["worker", "--alive", "/tmp/alive"]
     assert (found.app_id, found.database_url) == (values["appId"], SECRETS["database-url"])
     assert {path.rpartition("/")[2] for path in files(pod)} == {"private-key", "database-url"}
     assert (found.secrets, found.status_password) == ((), "")
@@ -368,6 +371,24 @@ def test_probes_ask_what_the_server_answers() -> None:
     assert {probe["path"] for probe in asked.values()} <= has
     ports = {each["name"] for each in inside["ports"]}
     assert {probe["port"] for probe in asked.values()} <= ports
+
+
+def test_the_probes_of_a_worker_look_at_the_age_of_its_file(tmp_path: Path) -> None:
+    inside = container(pods(rendered(LEAST))["worker"])
+    file = inside["args"][inside["args"].index("--alive") + 1]
+    assert any(file.startswith(f"{each['mountPath']}/") for each in inside["volumeMounts"] if not each.get("readOnly"))
+    for name in ("startupProbe", "livenessProbe"):
+        _, *words = inside[name]["exec"]["command"]
+        command = [sys.executable, *(word.replace(file, str(tmp_path / "alive")) for word in words)]
+        assert command[1:] != words, "it looks at the worker's file"
+        codes = []
+        for age in (None, 300, 0):
+            if age is not None:
+                (tmp_path / "alive").touch()
+                os.utime(tmp_path / "alive", (time.time() - age,) * 2)
+            codes.append(subprocess.run(command, check=False, capture_output=True).returncode)
+        assert codes == [1, 1, 0]
+        (tmp_path / "alive").unlink()
 
 
 def test_a_pod_has_the_time_to_end() -> None:

@@ -102,7 +102,7 @@ class ServerStage:
         if wait:
             until(lambda: self.get("/status.json" if workers else "/readyz")[0] == 200, READY, self.told)
 
-    def worker(self, place: int, **changed: str) -> subprocess.Popen[bytes]:
+    def worker(self, place: int, *words: str, **changed: str) -> subprocess.Popen[bytes]:
         """Start a worker without a web part, as on the machine of this number: it shares the database alone.
 
         ``changed`` are variables without their prefix.
@@ -110,7 +110,8 @@ class ServerStage:
         environ = self.environ() | {"PRECEDENT_DATA": str(self.folder / f"machine-{place}")}
         environ |= {f"PRECEDENT_{name}": value for name, value in changed.items()}
         with self.log_file.open("ab") as log:
-            self.others.append(subprocess.Popen(self.command("worker"), cwd=ROOT, env=environ, stdout=log, stderr=log))
+            command = self.command("worker", *words)
+            self.others.append(subprocess.Popen(command, cwd=ROOT, env=environ, stdout=log, stderr=log))
         return self.others[-1]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:

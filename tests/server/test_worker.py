@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Resul
 from bot.server.queue import LEASE, WorkQueue
 from bot.server.worker import HANGING, LOST, Ended, Task, Worker
 from tests.server.queues import Queue, copied, keys, made_file, queue_in_database, until
+from tests.server.stage import ServerStage
 
 REPOSITORY = RepositoryKey(17, 4)
 HANGS = RepositoryKey(17, 99)
@@ -102,6 +105,54 @@ def test_a_worker_tells_that_it_lives(house: House) -> None:
     until(lambda: "worker:one" in house.inbox.heartbeats())
     _, note = house.inbox.heartbeats()["worker:one"]
     assert note["pid"] == os.getpid()
+
+
+def watched(house: House, file: Path, queue: WorkQueue) -> None:
+    """A worker over this queue that touches the file, which is there by now."""
+    inbox = Inbox(house.inbox.database, "one", house.queue.clock)
+    inbox.queue = queue
+    house.alive(replace(house.worker(inbox), alive=file))
+
+
+def is_touched(file: Path) -> bool:
+    before = file.stat().st_mtime_ns
+    with suppress(AssertionError):
+        until(lambda: file.stat().st_mtime_ns > before, 3)
+    return file.stat().st_mtime_ns > before
+
+
+def test_a_worker_touches_its_file_also_while_nothing_can_be_claimed(house: House, tmp_path: Path) -> None:
+    queue = Failing(house.inbox.database, house.queue.clock)
+    queue.left = 1_000_000
+    watched(house, tmp_path / "alive", queue)
+    until((tmp_path / "alive").exists)
+    assert is_touched(tmp_path / "alive")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_that_does_no_run_any_more_does_not_touch_its_file(house: House, tmp_path: Path) -> None:
+    queue = Broken(house.inbox.database, house.queue.clock)
+    watched(house, tmp_path / "alive", queue)
+    until((tmp_path / "alive").exists)
+    queue.is_broken = True
+    until(lambda: not [each for each in threading.enumerate() if each.name.startswith("run-")])
+    time.sleep(2 * module.BEAT)
+    assert not is_touched(tmp_path / "alive")
+
+
+@pytest.mark.slow
+def test_the_file_of_an_earlier_process_tells_nothing_about_a_worker(tmp_path: Path) -> None:
+    file, stage = tmp_path / "alive", ServerStage(tmp_path)
+    file.touch()
+    try:
+        worker = stage.worker(0, "--alive", str(file), API_URL="http://127.0.0.1:9")
+        worker.wait(60)
+        assert not file.exists(), "it could not begin, as nobody answers there"
+        stage.worker(0, "--alive", str(file))
+        until(file.exists, 60)
+        assert is_touched(file)
+    finally:
+        stage.close()
 
 
 @pytest.mark.slow
@@ -206,6 +257,17 @@ def test_a_queue_that_cannot_be_asked_is_asked_again(house: House, monkeypatch: 
     house.inbox.put([arrival(1)])
     house.alive(house.worker(failing))
     until(lambda: house.inbox.counts().get("done") == 1)
+
+
+class Broken(WorkQueue):
+    """A queue with a bug."""
+
+    is_broken = False
+
+    def claim(self, owner: str) -> Lease | None:
+        if self.is_broken:
+            raise ZeroDivisionError
+        return super().claim(owner)
 
 
 class Failing(WorkQueue):

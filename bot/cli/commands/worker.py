@@ -21,4 +21,4 @@ def run_worker(given: argparse.Namespace) -> CommandResult:
     with server_libraries():
         from bot.server import processes
         from bot.server.reconcile import reconcile
-    processes.work(options, reconcile, given.parent, name)
+    processes.work(options, reconcile, given.parent, name, given.alive)
