@@ -75,6 +75,13 @@ class Budgets:
             for row in found
         }
 
+    def left(self, resource: str) -> dict[int, int]:
+        """What each installation has left of it in this hour, if that is known."""
+        sql = "select installation, remaining from budgets where resource = :resource and ends > :now"
+        with self._opened() as asking:
+            found = asking.rows(sql, resource=resource, now=self._now())
+        return {row["installation"]: row["remaining"] for row in found}
+
     def scarcest(self) -> list[Scarcest]:
         """For each resource, the installation that has the fewest left in this hour."""
         sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"

@@ -76,7 +76,7 @@ create index if not exists runs_began on runs (began);
 create table if not exists repositories (
   key text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
-  pushes text not null default '[]', last_run {big} not null default 0, rate_left integer not null default -1,
+  pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '');
 create table if not exists installations (
@@ -123,6 +123,7 @@ MOVES = {
         "alter table deliveries add column priority integer not null default 1",
         "alter table runs drop column ticket",
         "drop table workers",
+        "alter table repositories drop column rate_left",
         "alter table repositories add column unread integer not null default 1",
         "alter table repositories add column threads bigint not null default -1",
         "alter table repositories add column history text not null default ''",

@@ -481,7 +481,6 @@ def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now
         cursor=max(row.cursor, report.cursor),
         pushes=tuple(sorted((*row.pushes, *report.pushes)))[-LAST_PUSHES:],
         last_run=now,
-        rate_left=report.rate_left if report.rate_left >= 0 else row.rate_left,
         backoff=report.backoff,
         is_unread=row.is_unread if report.is_unread is None else report.is_unread,
         threads=report.threads if report.threads >= 0 else row.threads,

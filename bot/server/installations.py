@@ -141,13 +141,12 @@ class Installations:
         with self._opened() as keeping:
             keeping.change(
                 "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
-                " rate_left = :rate_left, backoff = :backoff, unread = :unread, threads = :threads, history = :history"
+                " backoff = :backoff, unread = :unread, threads = :threads, history = :history"
                 " where key = :key",
                 key=row.repository.text,
                 cursor=row.cursor,
                 pushes=written(row.pushes),
                 last_run=row.last_run,
-                rate_left=row.rate_left,
                 backoff=row.backoff,
                 unread=int(row.is_unread),
                 threads=row.threads,
@@ -179,7 +178,6 @@ def repository_row(row: Row) -> RepositoryRow:
         cursor=row["cursor"],
         pushes=tuple(json.loads(row["pushes"])),
         last_run=row["last_run"],
-        rate_left=row["rate_left"],
         backoff=row["backoff"],
         is_unread=bool(row["unread"]),
         threads=row["threads"],

@@ -201,19 +201,18 @@ class HistoryPart:
 class RunReport:
     """What a run reports besides its results: stages in seconds, times of its pushes, counts of requests.
 
-    ``notes`` are our own lines, without text of an issue. ``rate_left`` is -1 if GitHub did not say. ``cursor`` is how
-    far memory has read, ``threads`` how many it holds, -1 if the run did not get to know. ``requeue_after`` is when to
-    look again, 0 for not before something happens, ``urgency`` how urgent that is if it is not at once, which is to
-    read history on; ``backoff`` is how far off it is in milliseconds, for the run that comes then. ``is_unread``: the
-    repository's history was never read completely; None if the run did not get that far. ``history``: the part of a
-    history that it read, None if nothing of one is left. ``rates``: what is left of GitHub's limits.
+    ``notes`` are our own lines, without text of an issue. ``cursor`` is how far memory has read, ``threads`` how many
+    it holds, -1 if the run did not get to know. ``requeue_after`` is when to look again, 0 for not before something
+    happens, ``urgency`` how urgent that is if it is not at once, which is to read history on; ``backoff`` is how far
+    off it is in milliseconds, for the run that comes then. ``is_unread``: the repository's history was never read
+    completely; None if the run did not get that far. ``history``: the part of a history that it read, None if nothing
+    of one is left. ``rates``: what is left of GitHub's limits.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
     pushes: tuple[Instant, ...] = ()
     reads: int = 0
     writes: int = 0
-    rate_left: int = -1
     cursor: Instant = 0
     notes: tuple[str, ...] = ()
     requeue_after: Instant = 0
@@ -266,7 +265,6 @@ class RepositoryRow:
     cursor: Instant = 0
     pushes: tuple[Instant, ...] = ()
     last_run: Instant = 0
-    rate_left: int = -1
     backoff: int = 0
     is_unread: bool = True
     threads: int = -1

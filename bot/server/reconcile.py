@@ -213,7 +213,6 @@ class RepositoryRun:
             pushes=tuple(self.store.pushes) if self.store else (),
             reads=used.reads + used.graphql,
             writes=used.writes,
-            rate_left=used.left,
             notes=tuple(self.run_log.notes),
             rates=self.budget.rates,
         )

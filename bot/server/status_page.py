@@ -11,7 +11,7 @@ from functools import cache
 from urllib.parse import urlencode
 
 from bot.comment.render import render_page
-from bot.github.errors import GRAPHQL
+from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
 from bot.server.budgets import Scarcest
 from bot.server.delivery_filter import DeliveryFilter
@@ -82,6 +82,7 @@ def status_page(
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
     repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
     names = {row.repository: row.name for row in repositories}
+    left = inbox.budgets().left(CORE)
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
@@ -96,7 +97,7 @@ def status_page(
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
         "repositories": [
-            _repository(each, now)
+            _repository(each, left.get(each.row.repository.installation), now)
             for each in repository_list(repositories[:REPOSITORIES], inbox.installations(), scope, now)
         ],
         "more": max(0, len(repositories) - REPOSITORIES),
@@ -277,7 +278,7 @@ def repository_of(delivery: Delivery, name: str = "") -> str:
     )
 
 
-def _repository(each: RepositoryStatus, now: Instant) -> Values:
+def _repository(each: RepositoryStatus, left: int | None, now: Instant) -> Values:
     row = each.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
     tags = ["private" if row.private else "", "observed" if each.is_observed else ""]
@@ -289,7 +290,7 @@ def _repository(each: RepositoryStatus, now: Instant) -> Values:
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
-        "left": f"{row.rate_left:,}" if row.rate_left >= 0 else "not known",
+        "left": "not known" if left is None else f"{left:,}",
     }
 
 

@@ -116,9 +116,7 @@ def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     if past.state == "dead":
         result = replace(result, state="dead")
     pushes = (ledger.time,) if past.said in ("created", "updated") else ()
-    told = RunReport(
-        STAGES, pushes, 7, 2, 4_871 - 11 * past.place, ledger.time, ("one page was skipped: it is too large",)
-    )
+    told = RunReport(STAGES, pushes, 7, 2, ledger.time, ("one page was skipped: it is too large",))
     ledger.end(work, [result], told)
 
 

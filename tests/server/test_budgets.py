@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -197,15 +196,6 @@ MANY = 220
 """Issues of a repository with a history that is longer than the limits of these tests."""
 
 
-@pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    made = Town(tmp_path)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def with_history(town: Town, name: str) -> EventfulProject:
     project, past = town.project(name, "PostgreSQL"), from_epoch(town.github.clock.epoch - AGO)
     for each in range(MANY):
@@ -340,6 +330,17 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
 
 
 # -- what is shown -------------------------------------------------------------------------------------------------
+
+
+def test_the_row_of_a_repository_shows_what_its_installation_has_left(queue: Queue) -> None:
+    known, now = queue.inbox.installations(), queue.clock()
+    for number in (7, 8, 9):
+        known.seen(RepositoryKey(number, 70), f"octo-org/app-{number}", private=False)
+    queue.inbox.budgets().store(7, {CORE: rate(4321, now + HOUR // 2), GRAPHQL: rate(4900, now + HOUR // 2)})
+    queue.inbox.budgets().store(8, {CORE: rate(12, now - 5000), GRAPHQL: rate(4900, now + HOUR // 2)})
+    page = status_page(queue.inbox, [], now)
+    found = re.findall(r">octo-org/app-(.)<.*?Requests left\">(.*?)<", page, re.DOTALL)
+    assert sorted(found) == [("7", "4,321"), ("8", "not known"), ("9", "not known")]
 
 
 def test_what_is_left_is_exported_and_shown_without_a_name(queue: Queue) -> None:

@@ -94,7 +94,7 @@ def test_what_ended_says_so_with_its_run(queue: Queue) -> None:
     url, shown = "https://github.example/c/1", ((4, 0.75), (5, 0.5))
     near = ((4, 0.75, "same error"), (6, 0.31, ""))
     result = Result(work.deliveries[0].seq, "done", "because", said="created", url=url, matches=shown, nearest=near)
-    told = RunReport((("look", 0.5), ("push", 1.25)), (111, 222), 7, 3, 4999, 88_000, ("a note",))
+    told = RunReport((("look", 0.5), ("push", 1.25)), (111, 222), 7, 3, 88_000, ("a note",))
     assert queue.inbox.end(work, [result], told)
     found = queue.inbox.delivery(1)
     assert found is not None

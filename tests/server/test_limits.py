@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_ALL, OF_HISTORY, SECONDARY
@@ -16,15 +13,6 @@ from tests.server.town import Town
 
 pytestmark = pytest.mark.slow
 HOUR = 3_600
-
-
-@pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    made = Town(tmp_path)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

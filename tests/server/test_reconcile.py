@@ -12,6 +12,7 @@ import pytest
 
 from bot.domain.changes import AnswerRecord, Changes, HistoryProgress
 from bot.errors import WorldError
+from bot.github.errors import CORE
 from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
@@ -90,7 +91,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     known = town.here.register.repository(town.repository(project))
     assert (known.name, known.private) == ("octo-org/app", True)
     assert known.cursor
-    assert known.rate_left > 0
+    assert town.here.inbox.budgets().left(CORE)[known.repository.installation] > 0
 
 
 @pytest.mark.slow
