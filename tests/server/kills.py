@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.server.queue import LEASE
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
@@ -56,15 +57,14 @@ BETWEEN = (1.0, 5.0)
 PATIENCE = 240.0
 """Seconds at the end: a comment that was promised before a kill is left alone for two minutes."""
 
-LONGEST = 60.0
-"""Seconds from a kill until what it interrupted has to be begun anew, where another worker lives: its leases run out.
+LONGEST = LEASE / 1000 + 15
+"""Seconds from a kill until what it interrupted has to be begun anew, where another worker lives: a lease, and what a
+busy machine takes to start a worker or to end another run.
 
 Where the only one is killed every few seconds, often before it is at work, there is nobody to take over.
 """
 
 AGO = 200 * 24 * 3600
-UNLIMITED = "64"
-"""Histories at once: a dead worker's places are free only when its leases run out, and here no history is ever read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Campaign:
         self.hands[place].kill()
         self.hands[place].wait()
         time.sleep(self.chance.uniform(0, 1))
-        self.hands[place] = self.stage.worker(place, HISTORIES=UNLIMITED)
+        self.hands[place] = self.stage.worker(place)
 
     def note(self, what: str, pids: Sequence[int]) -> None:
         names = []
@@ -162,7 +162,7 @@ class Campaign:
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
         self.settle_down(max(REPOSITORIES, kills // SHARE))
-        self.hands += [self.stage.worker(place, HISTORIES=UNLIMITED) for place in range(self.machines)]
+        self.hands += [self.stage.worker(place) for place in range(self.machines)]
         self.stage.start(0 if self.hands else 1)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
