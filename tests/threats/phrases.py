@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
 from bot.reading import requests, versions
-from bot.reading.endings import engine, phrases, quote, supersession
+from bot.reading.endings import engine, phrases, quote, stated_release, supersession
 from bot.reading.endings.phrases import Doubt, PhraseSet, phrase_book
 
-TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, supersession, versions)
+TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, stated_release, supersession, versions)
 """Modules with expressions of their own."""
 
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]
