@@ -86,7 +86,7 @@ def own_comment(comment: Json) -> OwnComment:
 
 
 def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
-    """Return the comments of others, and ours on the issue, oldest first; our replies and release notices are in neither."""
+    """Return the comments of others, and ours on the issue, oldest first; our replies and notices are in neither."""
     others: list[Json] = []
     ours: list[OwnComment] = []
     for comment in comments:

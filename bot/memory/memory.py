@@ -335,7 +335,8 @@ def _stored(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
     answers = {said.id for changes in staged for said in changes.answers if said.state == "pending"}
     requests = {one.comment_id: one.id for changes in staged for one in changes.requests if one.state == "pending"}
     asked = [one for each in base.values(REQUESTS, requests.values()).values() for one in each]
-    linked = base.values(COMMENTS, (one.id for changes in staged for one in (*changes.standing, *changes.notices)))
+    standing = [one.id for changes in staged for one in changes.standing]
+    linked = base.values(COMMENTS, [*standing, *(one.id for changes in staged for one in changes.notices)])
     return StoredPromises(
         base.values(ANSWERS, answers),
         {one.comment_id: one for one in asked if one.comment_id in requests},

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from bot.domain.card import Card, card_of
 from bot.domain.changes import (
     FORGET,
     AnswerRecord,
@@ -47,6 +48,7 @@ from bot.memory.shards import (
     later_answer,
     later_fix,
     read_lines,
+    read_texts,
     recent,
 )
 from bot.memory.thread_comments import ThreadCommentChanges
@@ -135,6 +137,14 @@ class MemoryState:
     def every_thread_comments(self) -> list[ThreadComments]:
         """Our comments on all threads, and where each thread is shown, in no order."""
         return list(self.thread_comments([*self.base.every(COMMENTS), *self._comments.changed()]).values())
+
+    def cards(self) -> Iterator[Card]:
+        """The cards of all threads, in no order. Reads all shards of digests."""
+        for _, shard in self.base.digest_shards():
+            lines = (line for key, line in read_texts(shard) if key not in self._written)
+            yield from (card for line in lines if (card := card_of(line)))
+        changed = (DIGESTS.line(digest) or "" for digest in self._digests.values())
+        yield from (card for line in changed if (card := card_of(line)))
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
