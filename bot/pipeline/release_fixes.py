@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,7 +14,7 @@ from bot.github.fixes import Release, of_project
 from bot.pipeline.run_context import RunContext
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of
-from bot.reading.versions import read_version
+from bot.reading.versions import Version, read_version
 from bot.sources.pages import PRE_RELEASE
 
 LOOKS_BACK = timedelta(days=365)
@@ -24,6 +25,9 @@ MORE_READS = 100
 
 MAX_CHAIN = 5
 """Duplicates of duplicates that are followed."""
+
+
+_VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\d{0,4})?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,21 @@ def _stated(
 ) -> list[ReleasedFix]:
     """The threads that were closed by hand, and for which a person named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}
-    likely = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
-    named = [card.id for card in likely if _closed_at(card) > since or read_version(card.ending.release) in tags]
+    by_hand = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
+    likely = [card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named(card))]
     found = []
-    for key, thread in run.memory.records(named).items():
+    for key, thread in run.memory.records(likely).items():
         stated = stated_release(thread) if isinstance(thread, Thread) else None
         if stated and stated.version in tags:
             tag = tags[stated.version]
             found.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
     return found
+
+
+def _named(card: Card) -> Iterator[Version | None]:
+    """The versions that the ending of a thread names."""
+    yield read_version(card.ending.release)
+    yield from (read_version(found) for text in (card.ending.quote, card.summary) for found in _VERSION.findall(text))
 
 
 def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[ThreadId, list[ThreadId]]:

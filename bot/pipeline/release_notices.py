@@ -134,11 +134,12 @@ class _Planning:
             thread = records.get(possible.id)
             told = linked[possible.id].notices if possible.id in linked else ()
             same = next((one for one in told if one.ref == possible.ref), None)
-            if same and same.state == "pending" and is_at_it(same.trying_since, run.now):
+            if same and is_at_it(same.trying_since, run.now):
                 self.is_all = False
-            elif isinstance(thread, Thread) and may_be_told(thread, run):
-                if same.state == "pending" if same else not _knows(thread, told):
-                    yield thread, same or possible, fix
+                continue
+            is_owed = same.state == "pending" if same else isinstance(thread, Thread) and not _knows(thread, told)
+            if is_owed and isinstance(thread, Thread) and may_be_told(thread, run):
+                yield thread, same or possible, fix
 
     def _possible(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
         """The notices on a fixed thread and its duplicates. Where a person named the release when it was out already,
