@@ -190,7 +190,7 @@ class HistoryProgress:
 
 
 NOBODY = datetime(1970, 1, 1, tzinfo=UTC)
-"""As ``told_until``: nobody is told of releases."""
+"""As ``told_until``: reporters are not notified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Changes:
     ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one. The
     comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
     ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
-    ``told_until``: releases published until then are settled; NOBODY if nobody is told of releases.
+    ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
     """
 
     records: tuple[Record, ...] = ()

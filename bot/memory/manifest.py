@@ -135,7 +135,7 @@ class Manifest:
     - ``unseen``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None where an earlier version wrote, which knew no such index.
     - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
-    - ``told_until``: releases published until then are settled, for the reporters; None while nobody is told of them.
+    - ``told_until``: reporters know of the releases published until then; None while they are not notified.
     """
 
     analyser: str = ""
@@ -205,7 +205,7 @@ class Manifest:
         return replace(self, pages=pages)
 
     def with_told(self, until: datetime | None) -> Manifest:
-        """The manifest with releases settled until then (None: as before), or with NOBODY being told of them."""
+        """The manifest after reporters were notified of releases until then (None: as before); NOBODY ends that."""
         latest = max(filter(None, (self.told_until, until)), default=None)
         return replace(self, told_until=None if until == NOBODY else latest)
 

@@ -1,4 +1,4 @@
-"""Tells the people who reported a problem, once, which release has the fix."""
+"""Notifies the people who reported a problem, once, of the release that has the fix."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE
 
 MAX_NOTICES = 20
-"""Reporters that one run tells. Later runs tell the others."""
+"""Notices that one run posts. Later runs post the others."""
 
 NEWS = timedelta(days=30)
-"""An older release is news to nobody."""
+"""The age up to which a release is news."""
 
 SHARE = 2
 """Notices leave this part of a day's comments to answers: one half."""
 
 TOLD = "its fix is released"
 REVERTED = "its fix was reverted"
-LATER = "As many reporters were told of a release as one run and one day allow: the next runs tell the others."
+LATER = "Not all reporters were notified of a release yet, as one run and one day have a limit: the next runs go on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class NoticePlan:
 def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticePlan]:
     """Plan the notices of this run, and stage them: they are stored before they are posted.
 
-    The run that first sees the setting only notes the moment: what was released before is told to nobody.
+    The run that first sees the setting only notes the moment: nobody is notified of earlier releases.
     """
     until, settings = run.memory.state.manifest.told_until, run.settings
     is_on = settings.mode == "comment" and settings.releases.notify == "comment"
@@ -193,7 +193,7 @@ def may_be_told(thread: Thread, run: RunContext) -> bool:
 
 
 def _knows(thread: Thread, told: tuple[ReleaseNotice, ...]) -> bool:
-    """Whether the reporter was told of a fix since the thread was last reopened."""
+    """Whether the reporter was notified of a fix since the thread was last reopened."""
     reopened = thread.flips[1::2]
     return any(not reopened or one.at > reopened[-1] for one in told)
 
@@ -228,7 +228,7 @@ def publish_notices(plans: list[NoticePlan], run: RunContext) -> list[CommentRes
             done.append(settled_notice(plan.notice, "said" if result.comment else "silent", result.comment))
     if done:
         run.memory.stage(Changes(notices=tuple(done)))
-        run.memory.commit("Keep which reporters were told of a release")
+        run.memory.commit("Keep which reporters were notified of a release")
     return results
 
 

@@ -229,7 +229,7 @@ class Settings:
     )
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
-    releases: ReleaseSettings = _section(ReleaseSettings, "What happens when a release is published.")
+    releases: ReleaseSettings = _section(ReleaseSettings, "Notices of new releases.")
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 
 

@@ -340,7 +340,7 @@ def test_half_of_a_days_comments_is_left_to_answers_and_the_rest_is_told_later(s
         fix(stage, number, f"Mend {number}")
     release(stage)
     assert sum(len(notices(stage, number)) for number in (1, *numbers)) == 2
-    assert "the next runs tell the others" in summary(stage)
+    assert "Not all reporters were notified" in summary(stage)
     run(stage, "schedule")
     assert stage.github.writes == 0
     stage.github.clock.advance(DAY)
