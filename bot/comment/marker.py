@@ -78,13 +78,19 @@ def _hash(text: str) -> str:
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
-def marker(instance: str = "action", reply_to: int | None = None) -> str:
+def marker(instance: str = "action", reply_to: int | None = None, notice: str = "") -> str:
     """The hidden first line by which we find our comment again, together with its author.
 
     Two installations on one repository have different ``instance`` names of letters, digits, ``_``, ``.`` and single
     hyphens; others raise UserError, as a double hyphen would end the HTML comment. ``reply_to`` is the id of the
-    comment that a reply answers.
+    comment that a reply answers, ``notice`` identifies what a release notice tells of (`notice_mark`).
     """
     if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
         raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
-    return f"<!-- precedent:v1 id={instance}{f' reply={reply_to}' if reply_to is not None else ''} -->"
+    reply = f" reply={reply_to}" if reply_to is not None else ""
+    return f"<!-- precedent:v1 id={instance}{reply}{f' notice={notice}' if notice else ''} -->"
+
+
+def notice_mark(ref: str) -> str:
+    """Sixteen hexadecimal digits that identify, in the marker of a release notice, the fix that it tells of."""
+    return _hash(ref)

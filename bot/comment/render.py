@@ -14,7 +14,8 @@ from bot.comment.catalogue import Words, own_words
 from bot.comment.defang import inline
 from bot.comment.links import GITHUB, CommentLinks
 from bot.comment.marker import marker
-from bot.comment.outcome_text import QUOTE_CHARS
+from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases
+from bot.comment.release_text import ReleaseFacts, release_text
 from bot.comment.template_sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
@@ -34,7 +35,7 @@ SPARE = 256
 SHIPPED = shipped("templates")
 """The folder of the shipped templates."""
 
-NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
+NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
 WORDS = "words.yml"
 PAGES = (
     *("report.html.j2", "report.css", "report.js"),
@@ -140,6 +141,12 @@ class Renderer:
         """
         frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS), "answer": answer}
         return self._rendered("reply.md.j2", context, now, searched, frame)
+
+    def notice(self, facts: ReleaseFacts, *, notice: str, now: datetime) -> Rendered:
+        """The release notice with these facts; ``notice`` identifies in its marker the fix that it tells of."""
+        text = release_text(facts, CommentPhrases(self._links, now, {}, self.words))
+        frame = {"marker": marker(self._instance, notice=notice), "asked": "", "answer": text}
+        return self._rendered("release.md.j2", Context(), now, 0, frame)
 
     def _rendered(
         self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from bot.domain.thread import Record, ThreadId, Tombstone
 
@@ -84,13 +84,42 @@ class StandingComment:
         return self.id, self.reply
 
 
+NoticeKey = tuple[ThreadId, str]
+"""Identifies a release notice: its thread, and the fix that it tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseNotice:
+    """A comment on thread ``id`` that says which release has its fix: posted, about to be, or not to be posted.
+
+    ``ref`` is the fix as in `FixInfo`, or the release's tag where a person only named the release. ``release`` is the
+    tag; ``original`` is the fixed thread, if this one is a duplicate of it. ``state`` is ``pending`` (stored, the
+    comment not yet seen), ``said``, ``silent`` (there is a reason not to post it) or ``removed`` (a person deleted it).
+    ``at`` is when it was first promised; ``trying_since`` is as in `AnswerRecord`.
+    """
+
+    id: ThreadId
+    ref: str
+    release: str
+    at: datetime
+    original: ThreadId | None = None
+    state: str = "pending"
+    comment_id: int | None = None
+    trying_since: datetime | None = None
+
+    @property
+    def notice_key(self) -> NoticeKey:
+        return self.id, self.ref
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadComments:
-    """Our ``comments`` on thread ``id``, and the comments on other threads that show it."""
+    """Our ``comments`` and release ``notices`` on thread ``id``, and the comments on other threads that show it."""
 
     id: ThreadId
     comments: tuple[StandingComment, ...] = ()
     shown_in: tuple[CommentKey, ...] = ()
+    notices: tuple[ReleaseNotice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +189,10 @@ class HistoryProgress:
         return HistoryProgress(self.began, upto, self.seen | other.seen)
 
 
+NOBODY = datetime(1970, 1, 1, tzinfo=UTC)
+"""As ``told_until``: reporters are not notified."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Everything that one run adds to memory. The newer revision wins, so the result is the same on any tip.
@@ -168,6 +201,7 @@ class Changes:
     ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one. The
     comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
     ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
+    ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
     """
 
     records: tuple[Record, ...] = ()
@@ -176,11 +210,13 @@ class Changes:
     fixes: tuple[FixInfo, ...] = ()
     standing: tuple[StandingComment, ...] = ()
     renewed: tuple[Renewal, ...] = ()
+    notices: tuple[ReleaseNotice, ...] = ()
     unseen: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
+    told_until: datetime | None = None
 
 
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})

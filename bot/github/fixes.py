@@ -104,7 +104,7 @@ def time_in(value: object) -> datetime | None:
 
 MAX_FILES = 5
 MAX_READS = 14
-"""Reads per run: enough for the most expensive fix, or for four usual ones."""
+"""Reads per run, unless more are allowed: enough for the most expensive fix, or for four usual ones."""
 
 MAX_COMPARES = 4
 """Releases that are compared with one fix."""
@@ -167,7 +167,12 @@ class FixFinder:
         self._pages, self._complete = 0, False
         self._tags: list[Release] | None = None
         self._over = False
+        self._most = MAX_READS
         self.reads = 0
+
+    def allow(self, more: int) -> None:
+        """Let this run make so many reads more."""
+        self._most += more
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
         """Look up the fix ``ref`` (``#57`` or a SHA) of a thread. Returns None if nothing was learned.
@@ -198,7 +203,7 @@ class FixFinder:
             told = replace(unsure, **self._released(fix.commit, fix.merged_at))
             return replace(told, refuted=fix.refuted and not told.release)
         except (_Enough, NotAsked) as error:
-            if isinstance(error, _Enough) and self.reads < MAX_READS:
+            if isinstance(error, _Enough) and self.reads < self._most:
                 return unsure
             return replace(unsure, looked_at=NEVER) if is_new else None
         except Unreachable:
@@ -314,7 +319,7 @@ class FixFinder:
         return []
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
-        if self.reads >= MAX_READS:
+        if self.reads >= self._most:
             raise _Enough
         self.reads += 1
         return self._api.get(f"{self._home}{path}", query)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,9 @@ from bot.domain.thread import Message, Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 
 Json = Mapping[str, Any]
+
+_NOTICE = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
 """Reactions to comments that are kept. We give the other three ourselves, to commands."""
@@ -43,16 +47,25 @@ class OwnCommentRule:
     marker: str
 
     def wrote(self, comment: Json) -> bool:
-        """Whether this is our comment on the issue, not a reply."""
+        """Whether this is our comment on the issue, not a reply or release notice."""
         return self._is_by_us(comment) and _first_line(comment) == self.marker
 
     def replied(self, comment: Json) -> int | None:
         """Return the id of the comment that our reply answers; None for anything but our reply."""
-        head, end = f"{self.marker.removesuffix('-->')}reply=", " -->"
+        key = self._marked(comment, "reply")
+        return int(key) if key.isascii() and key.isdigit() and len(key) < 20 else None
+
+    def noticed(self, comment: Json) -> str:
+        """Return what identifies the fix that our release notice tells of; "" for anything but our release notice."""
+        key = self._marked(comment, "notice")
+        return key if _NOTICE.fullmatch(key) else ""
+
+    def _marked(self, comment: Json, name: str) -> str:
+        """The value of ``name`` in the marker of our comment, "" without one."""
+        head, end = f"{self.marker.removesuffix('-->')}{name}=", " -->"
         first = _first_line(comment)
         key = first.removeprefix(head).removesuffix(end)
-        is_reply = first == f"{head}{key}{end}" and key.isascii() and key.isdigit() and len(key) < 20
-        return int(key) if is_reply and self._is_by_us(comment) else None
+        return key if first == f"{head}{key}{end}" and self._is_by_us(comment) else ""
 
     def _is_by_us(self, comment: Json) -> bool:
         author = (comment.get("user") or comment.get("actor") or {}).get("login")
@@ -73,13 +86,13 @@ def own_comment(comment: Json) -> OwnComment:
 
 
 def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
-    """Return the comments of others, and ours on the issue, oldest first; our replies to questions are in neither."""
+    """Return the comments of others, and ours on the issue, oldest first; our replies and notices are in neither."""
     others: list[Json] = []
     ours: list[OwnComment] = []
     for comment in comments:
         if own.wrote(comment):
             ours.append(own_comment(comment))
-        elif own.replied(comment) is None:
+        elif own.replied(comment) is None and not own.noticed(comment):
             others.append(comment)
     return others, sorted(ours, key=lambda comment: comment.id)
 

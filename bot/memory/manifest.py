@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.domain.changes import FORGET, LARGEST, AnswerRecord, HistoryProgress, Renewal, Request
+from bot.domain.changes import FORGET, LARGEST, NOBODY, AnswerRecord, HistoryProgress, Renewal, Request
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
@@ -135,6 +135,7 @@ class Manifest:
     - ``unseen``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None where an earlier version wrote, which knew no such index.
     - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
+    - ``told_until``: reporters know of the releases published until then; None while they are not notified.
     """
 
     analyser: str = ""
@@ -157,6 +158,7 @@ class Manifest:
     unseen: tuple[ThreadId, ...] = ()
     messages: MessageFiles | None = None
     forgotten: int = 0
+    told_until: datetime | None = None
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
@@ -201,6 +203,11 @@ class Manifest:
         """The manifest with the newest states of these sources; an empty state removes its source."""
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
+
+    def with_told(self, until: datetime | None) -> Manifest:
+        """The manifest after reporters were notified of releases until then (None: as before); NOBODY ends that."""
+        latest = max(filter(None, (self.told_until, until)), default=None)
+        return replace(self, told_until=None if until == NOBODY else latest)
 
     def lacks(self, known: Manifest) -> bool:
         """Whether this state did not come after ``known``, so that some of what was read until then is missing."""
@@ -273,6 +280,7 @@ def decode_manifest(data: bytes) -> Manifest:
             owed=tuple(_readable(_listed(stored, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
             messages=_messages(stored.get("messages")),
+            told_until=time_or_none(stored.get("told_until")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error

@@ -9,7 +9,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar, Unpack
 
-from bot.domain.changes import AnswerRecord, Changes, CommentKey, FixInfo, Request, StandingComment
+from bot.domain.changes import (
+    AnswerRecord,
+    Changes,
+    CommentKey,
+    FixInfo,
+    NoticeKey,
+    ReleaseNotice,
+    Request,
+    StandingComment,
+)
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
 from bot.errors import PathClash, StoreError, TipMoved
@@ -63,6 +72,8 @@ class Memory:
         """Comments with requests that another run took up first. A request that merely waits was not taken up."""
         self.taken_comments: set[CommentKey] = set()
         """Our comments that another run worked out first."""
+        self.taken_notices: set[NoticeKey] = set()
+        """Release notices that another run promised or posted first."""
         self.is_outdated = False
         """Whether the last `commit` found that a thread was forgotten meanwhile. Whatever was planned may show it, and
         is put off."""
@@ -279,6 +290,7 @@ class Memory:
             if request != before.requests.get(key) and (request.state != "pending" or request.trying_since)
         }
         self.taken_comments |= {one.comment_key for one in now.standing - before.standing}
+        self.taken_notices |= {one.notice_key for one in now.notices - before.notices}
         for changes in staged:
             self.stage(self._still_mine(changes, known))
         self.state.promise_renewal(read)
@@ -296,11 +308,12 @@ class Memory:
             answers=tuple(said for said in changes.answers if said.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
+            notices=tuple(one for one in changes.notices if one.notice_key not in self.taken_notices),
         )
         if not self.is_outdated:
             return mine
         answers, requests = postponed(mine.answers), postponed(mine.requests)
-        return replace(mine, answers=answers, requests=requests, standing=(), renewed=())
+        return replace(mine, answers=answers, requests=requests, standing=(), renewed=(), notices=())
 
 
 def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
@@ -309,11 +322,12 @@ def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
 
 
 class StoredPromises(NamedTuple):
-    """What a stored state has of some answers by thread, of requests by comment, and of standing comments."""
+    """What a stored state has of some answers by thread, of requests by comment, of standing comments and notices."""
 
     answers: dict[ThreadId, AnswerRecord]
     requests: dict[int, Request]
     standing: set[StandingComment]
+    notices: set[ReleaseNotice]
 
 
 def _stored(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
@@ -321,17 +335,20 @@ def _stored(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
     answers = {said.id for changes in staged for said in changes.answers if said.state == "pending"}
     requests = {one.comment_id: one.id for changes in staged for one in changes.requests if one.state == "pending"}
     asked = [one for each in base.values(REQUESTS, requests.values()).values() for one in each]
-    linked = base.values(COMMENTS, (one.id for changes in staged for one in changes.standing))
+    standing = [one.id for changes in staged for one in changes.standing]
+    linked = base.values(COMMENTS, [*standing, *(one.id for changes in staged for one in changes.notices)])
     return StoredPromises(
         base.values(ANSWERS, answers),
         {one.comment_id: one for one in asked if one.comment_id in requests},
         {one for each in linked.values() for one in each.comments},
+        {one for each in linked.values() for one in each.notices},
     )
 
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
     parts = ((*one.records, *one.answers, *one.requests, *one.fixes, *one.standing) for one in staged)
-    return list(dict.fromkeys(each.id for part in parts for each in part))
+    notices = (each.id for one in staged for each in one.notices)
+    return list(dict.fromkeys([*(each.id for part in parts for each in part), *notices]))
 
 
 def _folders(path: str) -> set[str]:

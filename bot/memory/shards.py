@@ -13,7 +13,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from bot.domain.changes import AnswerRecord, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.changes import (
+    AnswerRecord,
+    FixInfo,
+    ReleaseNotice,
+    Renewal,
+    Request,
+    StandingComment,
+    ThreadComments,
+)
 from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
@@ -155,7 +163,9 @@ MAX_PATH = 1_024
 _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later version may know more commands than this one
 
 
-def stored_fields(value: AnswerRecord | Request | FixInfo | Renewal | StandingComment) -> dict[str, object]:
+def stored_fields(
+    value: AnswerRecord | Request | FixInfo | Renewal | StandingComment | ReleaseNotice,
+) -> dict[str, object]:
     """An answer, a request, a fix, a renewal or a comment as JSON, without defaults."""
     return without_defaults(_plain_fields(value))
 
@@ -226,11 +236,12 @@ def parse_fix(line: Line) -> FixInfo:
 
 
 def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
-    """Our comments on a thread and those that show it as JSON, with its id once; None for no comment."""
-    if not (linked.comments or linked.shown_in):
+    """Our comments and notices on a thread and those that show it as JSON, with its id once; None for no comment."""
+    if not (linked.comments or linked.shown_in or linked.notices):
         return None
-    comments = [_without_id(comment) for comment in linked.comments]
-    return without_defaults({"id": linked.id, "comments": comments, "shown_in": [list(key) for key in linked.shown_in]})
+    comments, notices = (list(map(_without_id, listed)) for listed in (linked.comments, linked.notices))
+    shown_in = [list(key) for key in linked.shown_in]
+    return without_defaults({"id": linked.id, "comments": comments, "shown_in": shown_in, "notices": notices})
 
 
 def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
@@ -239,7 +250,9 @@ def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
     found, is_whole = parse_each(_listed(line.get("comments", ())), lambda one: _parse_standing(one, thread))
     comments = {one.reply: one for one in found}
     shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _listed(line.get("shown_in", ()))]
-    return ThreadComments(thread, tuple(comments.values()), tuple(dict.fromkeys(shown_in))), is_whole
+    notices, is_all = parse_each(_listed(line.get("notices", ())), lambda one: _parse_notice(one, thread))
+    linked = ThreadComments(thread, tuple(comments.values()), tuple(dict.fromkeys(shown_in)), newest_notices(notices))
+    return linked, is_whole and is_all
 
 
 def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
@@ -250,6 +263,20 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
         content=clean(line.get("content"))[:MAX_NAME],
         shows=tuple(map(parse_key, _listed(line["shows"]))),
         quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
+        trying_since=time_or_none(line.get("trying_since")),
+    )
+
+
+def _parse_notice(line: Line, thread: ThreadId) -> ReleaseNotice:
+    original = line.get("original")
+    return ReleaseNotice(
+        id=thread,
+        ref=clean(line["ref"])[:MAX_NAME],
+        release=clean(line["release"])[:MAX_NAME],
+        at=parse_time(line["at"]),
+        original=None if original is None else parse_key(original),
+        state=_one_of(NOTICE_STATES, line.get("state", "pending")),
+        comment_id=parse_number(line.get("comment_id")),
         trying_since=time_or_none(line.get("trying_since")),
     )
 
@@ -272,7 +299,7 @@ def _listed(value: Any, most: int | None = None) -> Sequence[Any]:
     return value[:most]
 
 
-def _without_id(value: Request | StandingComment) -> dict[str, object]:
+def _without_id(value: Request | StandingComment | ReleaseNotice) -> dict[str, object]:
     return {name: item for name, item in stored_fields(value).items() if name != "id"}
 
 
@@ -319,6 +346,11 @@ STANDING = frozenset({"wrong", "off", "on"})
 
 _PROGRESS = {"pending": 0, "refused": 1, "done": 2}
 REQUEST_STATES = frozenset(_PROGRESS)
+NOTICE_STATES = ANSWER_STATES - {"withdrawn"}
+
+MAX_NOTICES = 20
+"""Release notices that are kept for one thread; it gets another one only if it was reopened and fixed again."""
+
 _SETTLED = {"pending": 0, "said": 1, "silent": 1, "withdrawn": 1, "removed": 2}
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -340,6 +372,23 @@ def later_answer(new: AnswerRecord, stood: AnswerRecord | None) -> AnswerRecord:
         return new
     last = max(new, stood, key=lambda said: _SETTLED[said.state])
     return replace(last, ups=max(new.ups, stood.ups), downs=max(new.downs, stood.downs))
+
+
+def later_notice(new: ReleaseNotice, stood: ReleaseNotice | None) -> ReleaseNotice:
+    """The state that came further: a settled one outranks the promise, and ``removed`` outranks both."""
+    return new if stood is None else max(new, stood, key=_notice_progress)
+
+
+def _notice_progress(notice: ReleaseNotice) -> tuple[int, datetime, str]:
+    return _SETTLED[notice.state], notice.trying_since or _NEVER, repr(notice)
+
+
+def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...]:
+    """The notices on one thread, each fix once, oldest first, within bounds."""
+    found: dict[str, ReleaseNotice] = {}
+    for notice in notices:
+        found[notice.ref] = later_notice(notice, found.get(notice.ref))
+    return tuple(sorted(found.values(), key=lambda notice: (notice.at, notice.ref))[-MAX_NOTICES:])
 
 
 def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:

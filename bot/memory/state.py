@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from bot.domain.card import Card, card_of
 from bot.domain.changes import (
     FORGET,
     AnswerRecord,
     Changes,
-    CommentKey,
     FixInfo,
     Renewal,
     Request,
@@ -48,8 +48,10 @@ from bot.memory.shards import (
     later_answer,
     later_fix,
     read_lines,
+    read_texts,
     recent,
 )
+from bot.memory.thread_comments import ThreadCommentChanges
 from bot.ranking.weights import shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
@@ -59,60 +61,6 @@ Value = TypeVar("Value")
 
 Progress = Callable[[int], None]
 FileEdits = dict[str, bytes | None]
-
-
-class ThreadCommentChanges:
-    """Which of our comments stand on each thread, and which show it: as ``read`` gives them, with a run's changes.
-
-    Reads nothing before it is asked. A comment that is put again, or is older than the stored one, changes nothing."""
-
-    def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
-        self._read = read
-        self._comments: dict[ThreadId, dict[int, StandingComment]] = {}
-        self._shown: dict[ThreadId, dict[CommentKey, bool]] = {}
-
-    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """The comments on these threads and those that show them, for threads that have one."""
-        wanted = list(dict.fromkeys(ids))
-        stored = self._read(wanted)
-        found = {key: self._now(stored.get(key, ThreadComments(key))) for key in wanted}
-        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in}
-
-    def put(self, comments: Iterable[StandingComment]) -> None:
-        """Replace the stored state of these comments. One that shows nothing is removed."""
-        new = list(comments)
-        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
-        for one in new:
-            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
-            stood = next((each for each in linked.comments if each.reply == one.reply), None)
-            if stood is None or one.at >= stood.at:
-                self._comments.setdefault(one.id, {})[one.reply] = one
-                for key in stood.shows if stood else ():
-                    self._shown.setdefault(key, {})[one.comment_key] = False
-                for key in one.shows:
-                    self._shown.setdefault(key, {})[one.comment_key] = True
-
-    def drop(self, ids: Iterable[ThreadId]) -> None:
-        """Remove the comments on threads that are gone."""
-        known = [one for linked in self.of(ids).values() for one in linked.comments]
-        self.put(replace(one, shows=(), quotes=()) for one in known)
-
-    def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
-        """Rebuild the lists of where threads are shown from ``comments``, all of them; ``listed`` are today's lists."""
-        for linked in listed:
-            self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
-        self.put(comments)
-
-    def changed(self) -> dict[ThreadId, ThreadComments]:
-        touched = dict.fromkeys([*self._comments, *self._shown])
-        return {key: ThreadComments(key) for key in touched} | self.of(touched)
-
-    def _now(self, stored: ThreadComments) -> ThreadComments:
-        comments = {one.reply: one for one in stored.comments} | self._comments.get(stored.id, {})
-        shown = dict.fromkeys(stored.shown_in, True) | self._shown.get(stored.id, {})
-        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
-        keys = sorted((key for key, is_shown in shown.items() if is_shown), key=lambda key: (sort_key(key[0]), key[1]))
-        return ThreadComments(stored.id, tuple(standing), tuple(keys))
 
 
 class MemoryState:
@@ -189,6 +137,14 @@ class MemoryState:
     def every_thread_comments(self) -> list[ThreadComments]:
         """Our comments on all threads, and where each thread is shown, in no order."""
         return list(self.thread_comments([*self.base.every(COMMENTS), *self._comments.changed()]).values())
+
+    def cards(self) -> Iterator[Card]:
+        """The cards of all threads, in no order. Reads all shards of digests."""
+        for _, shard in self.base.digest_shards():
+            lines = (line for key, line in read_texts(shard) if key not in self._written)
+            yield from (card for line in lines if (card := card_of(line)))
+        changed = (DIGESTS.line(digest) or "" for digest in self._digests.values())
+        yield from (card for line in changed if (card := card_of(line)))
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
@@ -273,6 +229,7 @@ class MemoryState:
         if changes.read_whole:
             self._relist()
         manifest = self.manifest.with_owed((), changes.renewed).with_pages(changes.pages)
+        manifest = manifest.with_written(self._comments.tell(changes.notices)).with_told(changes.told_until)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
         manifest = manifest.with_reading(changes.reading, changes.read_whole)
         repo = self.repo or "" if records else manifest.repo

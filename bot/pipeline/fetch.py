@@ -37,7 +37,8 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
     held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
-    known = replace(_known(held, answers, memory.requests(ids)), touched=_touched(event))
+    noticed = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
+    known = replace(_known(held, answers, [*memory.requests(ids), *noticed]), touched=_touched(event))
     found = [issue for issue in listed if _is_wanted(issue, held, run)]
     updates = catch_up(run.forge, run.own, known, found, since)
     if updates.complete:  # pull requests move the cursor too: they are in the same list
@@ -68,8 +69,8 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
 def _known(
     held: Mapping[ThreadId, Record], answers: Mapping[ThreadId, AnswerRecord], asked: Iterable[ThreadId]
 ) -> KnownIssues:
-    """What memory knows of threads and of our comments on them. If people ``asked`` for something there, replies may
-    stand, even to comments that are gone by now."""
+    """What memory knows of threads and of our comments on them. If people ``asked`` for something there, or were
+    notified of a release, we may have other comments there, even replies to comments that are gone by now."""
     stands = {key: 1 for key, one in answers.items() if one.state in ("said", "withdrawn")}
     promised = frozenset(key for key, one in answers.items() if one.state == "pending" and one.text_hash)
     return KnownIssues(held, stands, frozenset(asked), promised)

@@ -213,6 +213,8 @@ def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], run: R
     linked = run.memory.state.thread_comments([key]).get(key)
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, run):
+        if key == stored.id and run.own.noticed(comment):
+            _delete(int(comment["id"]), run)
         reply_to = 0 if run.own.wrote(comment) else run.own.replied(comment)
         if reply_to is None or (key == stored.id and reply_to == stored.comment_id):
             continue

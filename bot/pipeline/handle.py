@@ -20,6 +20,7 @@ from bot.pipeline.learn import EVENT_SECONDS, is_due, learn_from_memory
 from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
+from bot.pipeline.release_notices import plan_notices, publish_notices
 from bot.pipeline.renewal import look_for_releases, plan_renewals, promise_renewals, promised_reply, publish_renewals
 from bot.pipeline.replies import prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
@@ -53,10 +54,11 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment"]
     standing += [*(promised_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
     memory.stage(Changes(standing=tuple(filter(None, standing))))
+    notices = plan_notices(event, state, run)
     run.on_stage("push")
     memory.commit(_message(event))
     if memory.is_outdated:
-        replies, renewals.replies = [], []
+        replies, renewals.replies, notices = [], [], []
     if state.is_first:
         _note_beginning(run)
     run.on_stage("say")
@@ -65,7 +67,8 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     _take_back_unsaid(results, run)
     run.on_stage("reply")
     replied = [*forgotten, *publish_replies(replies, run)]
-    return [*results, *replied, *publish_renewals(renewals, plans, results, run)]
+    renewed = publish_renewals(renewals, plans, results, run)
+    return [*results, *replied, *renewed, *publish_notices(notices, run)]
 
 
 def _remember(state: RunState, run: RunContext) -> None:

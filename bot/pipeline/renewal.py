@@ -121,6 +121,8 @@ def _answer_after(plan: CommentPlan, result: CommentResult, run: RunContext) -> 
 
 def look_for_releases(event: Event, run: RunContext) -> None:
     """Look again for the releases of fixes shown without one: every day, and when a release is published."""
+    if run.settings.releases.notify == "off":
+        return
     if run.settings.mode != "comment" or run.muted or (event.name not in CALM and event.name != "release"):
         return
     known = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}

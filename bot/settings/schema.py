@@ -12,6 +12,7 @@ from bot.errors import UserError
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
+Notify = Literal["edit", "comment", "off"]
 MODES = get_args(Mode)
 
 MAX_ITEMS = 100
@@ -190,6 +191,16 @@ class CommentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseSettings:
+    notify: Notify = setting(
+        "edit",
+        "When a release has a fix: correct our comments that show it (edit), also tell the reporters (comment), or do"
+        " nothing (off).",
+        choices=get_args(Notify),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySettings:
     squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
     squash_megabytes: int = setting(50, "Size at which the branch becomes one commit.", low=5, high=1000)
@@ -218,6 +229,7 @@ class Settings:
     )
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
+    releases: ReleaseSettings = _section(ReleaseSettings, "Notices of new releases.")
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 
 

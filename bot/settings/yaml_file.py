@@ -19,7 +19,7 @@ except ImportError:  # PyYAML built without libyaml
 CONFIG_PATH = ".github/precedent.yml"
 TEMPLATES = tuple(
     f".github/precedent/{name}"
-    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
+    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2", "words.yml")
 )
 """The paths of a repository's own templates and words on the default branch."""
 

@@ -100,8 +100,8 @@ def _changed(reading: PageReading, store: PageStore, now: datetime) -> list[Reco
 
 
 def _is_same(page: Thread, held: Record | None) -> bool:
-    told = (page.title, page.body, page.author)
-    return isinstance(held, Thread) and (held.title, held.body, held.author) == told
+    told = (page.title, page.body, page.author, page.labels)
+    return isinstance(held, Thread) and (held.title, held.body, held.author, held.labels) == told
 
 
 def _revised(page: Thread, held: Record | None, now: datetime) -> Thread:
@@ -226,6 +226,10 @@ MOST = 100
 """Number of newest releases that are read: what GitHub gives in one answer."""
 
 
+PRE_RELEASE = "pre-release"
+"""The label of the page of a release that GitHub marks as a pre-release."""
+
+
 class ReleaseApi(Protocol):
     """The part of GitHub's REST API that is used here."""
 
@@ -268,6 +272,7 @@ def _page(item: Mapping[str, Any]) -> Thread | None:
         body=_field(item.get("body"))[:MAX_TEXT],
         author=(_field(author.get("login")) if isinstance(author, Mapping) else "")[:MAX_NAME] or GHOST,
         created_at=published,
+        labels=(PRE_RELEASE,) if item.get("prerelease") is True else (),
         kind=Kind.PAGE,
         updated_at=max(published, updated),
     )
@@ -278,7 +283,7 @@ def _field(value: object) -> str:
 
 
 def _state(pages: Iterable[Thread]) -> str:
-    told = sorted([str(page.id), page.title, page.body, page.author] for page in pages)
+    told = sorted([str(page.id), page.title, page.body, page.author, *page.labels] for page in pages)
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, fault, own_words
 from bot.comment.links import CommentLinks
+from bot.comment.outcome_text import CommentPhrases
+from bot.comment.release_text import ReleaseFacts, release_text
 from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
@@ -100,6 +102,9 @@ def test_every_text_is_used() -> None:
     for off in (True, False):
         withdrawn("", words, off=off)
     spoken(words)
+    for is_early in (True, False):
+        facts = ReleaseFacts("v2.3.0", is_early, original=7, upgrade_note="Delete the old files.")
+        release_text(facts, CommentPhrases(GITHUB, NOW, {}, words))
     sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.md.j2"))
     texts.used |= {name for name in FIXED if f"words.{name}" in sources}
     assert set(texts) - texts.used == set()

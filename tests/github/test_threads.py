@@ -104,6 +104,27 @@ def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, fir
     assert (len(others), len(ours)) == (int(answers is None and first != MARKER), int(first == MARKER))
 
 
+@pytest.mark.parametrize(
+    ("login", "first", "key"),
+    [
+        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", "0123456789abcdef"),
+        ("hubot", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", ""),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other notice=0123456789abcdef -->", ""),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123 -->", ""),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef0 -->", ""),
+        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action notice=0123456789abcdef -->", ""),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", ""),
+        ("github-actions[bot]", MARKER, ""),
+    ],
+)
+def test_a_release_notice_is_ours_by_its_author_and_its_first_line(login: str, first: str, key: str) -> None:
+    said = comment(login, f"{first}\nReleased.")
+    assert OWN.noticed(said) == key
+    others, ours = split_own([said], OWN)
+    if key:
+        assert (others, ours, OWN.wrote(said), OWN.replied(said)) == ([], [], False, None)
+
+
 def test_a_comment_of_ours_keeps_what_is_needed_to_change_it() -> None:
     shown = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
     assert own_comment(shown) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")

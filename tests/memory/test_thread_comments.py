@@ -8,11 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.changes import (
+    NOBODY,
+    AnswerRecord,
+    Changes,
+    FixInfo,
+    ReleaseNotice,
+    Renewal,
+    Request,
+    StandingComment,
+    ThreadComments,
+)
 from bot.domain.thread import Message, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from bot.memory.shards import COMMENTS
+from bot.memory.shards import COMMENTS, MAX_NOTICES, newest_notices
 from tests.memory.samples import KINDS, Place, at, issue, remember
 
 ON_9 = StandingComment(9, at(1), 0, "f", (3, 205), ("0a1b2c3d",))
@@ -194,3 +204,82 @@ def test_what_is_owed_is_bounded_and_read_back_as_it_was(place: Place) -> None:
     assert len(many.owed) == MAX_OWED
     assert many.owed[0].id == 1
     assert decode_manifest(encode_manifest(many)).owed == many.owed
+
+
+NOTICE = ReleaseNotice(3, "#57", "v2.3.0", at(2), trying_since=at(2))
+OF_DUPLICATE = ReleaseNotice(9, "#57", "v2.3.0", at(2), original=3, state="said", comment_id=70)
+
+
+def notify(memory: Memory, *notices: ReleaseNotice) -> None:
+    memory.stage(Changes(notices=notices))
+    memory.commit("notify")
+
+
+def noticed(memory: Memory, key: ThreadId) -> tuple[ReleaseNotice, ...]:
+    return memory.state.thread_comments([key]).get(key, ThreadComments(key)).notices
+
+
+def test_release_notices_are_kept_beside_the_comments_and_counted_once(place: Place) -> None:
+    notify(place.memory(), NOTICE, OF_DUPLICATE)
+    memory = place.memory()
+    assert (noticed(memory, 3), noticed(memory, 9)) == ((NOTICE,), (OF_DUPLICATE,))
+    assert memory.state.thread_comments([9])[9].comments == (ON_9, REPLY)
+    assert memory.state.manifest.written == (at(2),), "the other one was promised by nobody"
+    notify(memory, replace(NOTICE, trying_since=at(4)), replace(OF_DUPLICATE, state="removed"))
+    again = place.memory()
+    assert noticed(again, 3) == (replace(NOTICE, trying_since=at(4)),)
+    assert [one.state for one in noticed(again, 9)] == ["removed"]
+    assert again.state.manifest.written == (at(2),)
+
+
+def test_a_settled_notice_is_never_a_promise_again(place: Place) -> None:
+    memory = place.memory()
+    for state in ("said", "pending", "removed", "said"):
+        notify(memory, replace(NOTICE, state=state, trying_since=at(5) if state == "pending" else None))
+    assert [one.state for one in noticed(place.memory(), 3)] == ["removed"]
+
+
+def test_of_two_runs_that_promise_one_notice_the_first_has_it(place: Place) -> None:
+    slow, quick = place.memory(), place.memory()
+    notify(quick, NOTICE)
+    notify(slow, replace(NOTICE, at=at(3), trying_since=at(3)), OF_DUPLICATE)
+    assert slow.taken_notices == {(3, "#57")}
+    memory = place.memory()
+    assert (noticed(memory, 3), noticed(memory, 9)) == ((NOTICE,), (OF_DUPLICATE,))
+    assert memory.state.manifest.written == (at(2),)
+
+
+@pytest.mark.parametrize("reason", ["deleted", "forgotten"])
+def test_the_notices_of_a_thread_go_with_it(place: Place, reason: str) -> None:
+    notify(place.memory(), NOTICE, OF_DUPLICATE)
+    memory = place.memory()
+    memory.stage(Changes(records=(Tombstone(3, at(8), reason),)))
+    assert noticed(memory, 3) == ()
+    memory.commit("gone")
+    memory = place.memory()
+    assert (noticed(memory, 3), noticed(memory, 9)) == ((), (OF_DUPLICATE,))
+    assert b"v2.3.0" not in place.files("comments")["comments/0000.jsonl"].split(b"\n")[0]
+
+
+def test_a_damaged_notice_costs_that_notice(place: Place) -> None:
+    whole = b'{"ref":"#57","release":"v2.3.0","at":"2026-01-01T00:00:00Z","state":"said"}'
+    for bad in (b"5", b"{}", whole.replace(b"said", b"sung"), whole.replace(b"2026", b"x"), b"[]"):
+        place.put({"comments/0000.jsonl": b'{"id":3,"notices":[%s,%s]}\n' % (bad, whole)})
+        memory = place.memory()
+        assert [one.state for one in noticed(memory, 3)] == ["said"]
+        assert len(memory.notes) == 1
+    place.put({"comments/0000.jsonl": b'{"id":3,"notices":7}\n'})
+    assert noticed(place.memory(), 3) == ()
+
+
+def test_the_notices_of_a_thread_are_bounded_and_in_order() -> None:
+    many = [ReleaseNotice(3, f"#{number}", "v1.0", at(number)) for number in range(1, MAX_NOTICES + 5)]
+    assert newest_notices(reversed(many)) == tuple(many[4:])
+
+
+def test_until_when_reporters_were_notified_only_moves_on_until_it_is_switched_off() -> None:
+    manifest = Manifest().with_told(at(5)).with_told(at(3)).with_told(None)
+    assert manifest.told_until == at(5)
+    assert decode_manifest(encode_manifest(manifest)).told_until == at(5)
+    off = manifest.with_told(NOBODY)
+    assert (off.told_until, b"told_until" in encode_manifest(off)) == (None, False)

@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, HistoryProgress, Renewal, Request, StandingComment
+from bot.domain.changes import (
+    AnswerRecord,
+    Changes,
+    FixInfo,
+    HistoryProgress,
+    ReleaseNotice,
+    Renewal,
+    Request,
+    StandingComment,
+)
 from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.index.protocol import Sizes
 from bot.memory.folder_store import FolderStore
@@ -52,6 +61,7 @@ STANDING = (
     StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
+NOTICES = (ReleaseNotice(900, "#12", "v2.3.0", AT, 12, "said", 907, AT),)
 DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
     records=(THREAD, CLAIM, PAGE, GONE, LEFT),
@@ -60,11 +70,13 @@ CHANGES = Changes(
     fixes=(FIX,),
     standing=STANDING,
     renewed=(DONE,),
+    notices=NOTICES,
     unseen=(Tombstone(903, AT, "unseen"),),
     pages=(("docs", "b" * 40),),
     cursor=AT,
     reading=HistoryProgress(AT, AT, frozenset({1, 900})),
     read_whole=datetime(2026, 11, 1, tzinfo=UTC),
+    told_until=AT,
 )
 LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
@@ -86,7 +98,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, *NOTICES, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
     for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [

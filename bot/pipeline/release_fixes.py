@@ -1,0 +1,165 @@
+"""Finds the remembered issues that new releases fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bot.domain.card import Card, settled
+from bot.domain.changes import Changes, FixInfo
+from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId
+from bot.github.fixes import Release, of_project
+from bot.pipeline.run_context import RunContext
+from bot.reading.endings.stated_release import stated_release
+from bot.reading.pages import RELEASES, page_key, source_of
+from bot.reading.versions import Version, read_version
+from bot.sources.pages import PRE_RELEASE
+
+LOOKS_BACK = timedelta(days=365)
+"""How long before a release an issue may have been closed. A fix that waits longer is found if it is known already."""
+
+MORE_READS = 100
+"""Reads of GitHub, besides those of every run, that a run may look up fixes with: about thirty fixes."""
+
+MAX_CHAIN = 5
+"""Duplicates of duplicates that are followed."""
+
+
+_VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\d{0,4})?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFix:
+    """The fix ``ref`` of a thread, which ``release`` has.
+
+    ``known`` is what the forge knows of the fix; None if a person ``stated_at`` that time that this release has it.
+    """
+
+    id: ThreadId
+    ref: str
+    release: str
+    known: FixInfo | None = None
+    stated_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class ReleasedFixes:
+    """The threads that new releases fix, newest first, and their closed ``duplicates``. ``is_all``: none is left to be
+    looked up."""
+
+    fixes: list[ReleasedFix] = field(default_factory=list)
+    duplicates: dict[ThreadId, list[ThreadId]] = field(default_factory=dict)
+    is_all: bool = True
+
+
+def project_releases(run: RunContext) -> list[Release]:
+    """The remembered releases of the project itself, oldest first."""
+    ids = [key for key in run.memory.state.page_ids() if source_of(key) == RELEASES]
+    found = []
+    for key, entry in run.memory.entries(ids).items():
+        tag = str(key).partition(":")[2]
+        version = read_version(tag)
+        if version and not version.day:
+            is_early = version.is_early or PRE_RELEASE in entry.labels
+            found.append(Release(tag, version, entry.created_at, is_early))
+    mine = of_project(found, (run.place.repo or "").rpartition("/")[2].lower())
+    return sorted(mine, key=lambda release: (release.at or run.now, release.version))
+
+
+def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) -> ReleasedFixes:
+    """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
+    waited for a release. Each is looked up once; a run looks up a few, and later runs the others."""
+    cards = {card.id: card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed"}
+    known = {fix.id: fix for fix in run.memory.state.every_fix()}
+    newest = max(release.at for release in new.values() if release.at)
+    due = [card for card in cards.values() if _is_due(card, known.get(card.id), since, newest)]
+    found = ReleasedFixes(is_all=_look_up(sorted(due, key=_closed_at, reverse=True), known, run))
+    for card in sorted(cards.values(), key=_closed_at, reverse=True):
+        fix = known.get(card.id)
+        if fix and fix.ref == _ref(card) and fix.release and fix.release in new and not fix.refuted:
+            found.fixes.append(ReleasedFix(card.id, fix.ref, fix.release, known=fix))
+    found.fixes += _stated(cards, new, since, run)
+    found.duplicates = _duplicates(cards, {fix.id for fix in found.fixes})
+    return found
+
+
+def release_page(tag: str, run: RunContext) -> Thread | None:
+    """The remembered page of a release."""
+    key = page_key(RELEASES, tag)
+    page = run.memory.records([key]).get(key) if key else None
+    return page if isinstance(page, Thread) else None
+
+
+def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:
+    """Whether the fix of a closed thread is to be looked up: a release that came since may have it."""
+    if not (ref := _ref(card)):
+        return False
+    if fix is None or fix.ref != ref:
+        return _closed_at(card) > since
+    if fix.release:
+        version = read_version(fix.release)
+        return version is not None and version.is_early and fix.looked_at < newest
+    return fix.looked_at < newest and (fix.commit is not None or _closed_at(card) > since)
+
+
+def _look_up(due: Iterable[Card], known: dict[ThreadId, FixInfo], run: RunContext) -> bool:
+    """Look up these fixes, and keep them in ``known``. Returns whether that was done for all."""
+    run.fixes.allow(MORE_READS)
+    for card in due:
+        fix = run.fixes.find(card.id, _ref(card), known.get(card.id), run.now)
+        if fix is None:
+            return False
+        run.memory.stage(Changes(fixes=(fix,)))
+        known[card.id] = fix
+        if fix.looked_at < run.now and fix.commit:  # no reads were left for its release
+            return False
+    return True
+
+
+def _ref(card: Card) -> str:
+    """The change that fixed the thread, provided that it was merged; "" if none is named."""
+    ending = settled(card.ending.kind, card.ending.fix, card.ending.claimed, is_merged=True)
+    kind, fix, _ = ending or (card.ending.kind, card.ending.fix, "")
+    return fix if kind == OutcomeKind.FIXED else ""
+
+
+def _stated(
+    cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: RunContext
+) -> list[ReleasedFix]:
+    """The threads that were closed by hand, and for which a person named one of these releases."""
+    tags = {release.version: tag for tag, release in new.items()}
+    by_hand = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
+    likely = [card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named(card))]
+    found = []
+    for key, thread in run.memory.records(likely).items():
+        stated = stated_release(thread) if isinstance(thread, Thread) else None
+        if stated and stated.version in tags:
+            tag = tags[stated.version]
+            found.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
+    return found
+
+
+def _named(card: Card) -> Iterator[Version | None]:
+    """The versions that the ending of a thread names."""
+    yield read_version(card.ending.release)
+    yield from (read_version(found) for text in (card.ending.quote, card.summary) for found in _VERSION.findall(text))
+
+
+def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[ThreadId, list[ThreadId]]:
+    """The closed duplicates of each fixed thread, also through other duplicates."""
+    found: dict[ThreadId, list[ThreadId]] = {}
+    for card in cards.values():
+        original = card.duplicate_of
+        for _ in range(MAX_CHAIN):
+            if original is None or original in fixed or original not in cards:
+                break
+            original = cards[original].duplicate_of
+        if original is not None and original in fixed and original != card.id:
+            found.setdefault(original, []).append(card.id)
+    return found
+
+
+def _closed_at(card: Card) -> datetime:
+    return card.closed_at or card.updated_at

@@ -1,0 +1,254 @@
+"""Notifies the people who reported a problem, once, of the release that has the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.comment.marker import notice_mark
+from bot.comment.release_text import ReleaseFacts
+from bot.domain.card import number_of
+from bot.domain.changes import NOBODY, Changes, ReleaseNotice, is_off
+from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
+from bot.github.client import Json
+from bot.github.errors import ForgeError, Gone, NotPermitted, Unreachable
+from bot.github.events import CALM, Event
+from bot.github.fixes import Release
+from bot.github.reverts import was_reverted
+from bot.github.threads import OwnComment, own_comment
+from bot.github.updates import comments_of
+from bot.pipeline.eligibility import reason_to_pass
+from bot.pipeline.outbox import was_deleted
+from bot.pipeline.publish import CommentResult, unwritten
+from bot.pipeline.release_fixes import LOOKS_BACK, ReleasedFix, find_released, project_releases, release_page
+from bot.pipeline.run_context import RunContext, RunState, is_at_it
+from bot.reading.upgrade_notes import upgrade_note
+from bot.reading.versions import read_version
+from bot.sources.pages import PRE_RELEASE
+
+MAX_NOTICES = 20
+"""Notices that one run posts. Later runs post the others."""
+
+NEWS = timedelta(days=30)
+"""The age up to which a release is news."""
+
+SHARE = 2
+"""Notices leave this part of a day's comments to answers: one half."""
+
+TOLD = "its fix is released"
+REVERTED = "its fix was reverted"
+LATER = "Not all reporters were notified of a release yet, as one run and one day have a limit: the next runs go on."
+
+
+@dataclass(frozen=True, slots=True)
+class NoticePlan:
+    """A release notice as memory keeps it, for a thread. ``text`` is empty if none is posted."""
+
+    thread: Thread
+    notice: ReleaseNotice
+    text: str = ""
+
+
+def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticePlan]:
+    """Plan the notices of this run, and stage them: they are stored before they are posted.
+
+    The run that first sees the setting only notes the moment: nobody is notified of earlier releases.
+    """
+    until, settings = run.memory.state.manifest.told_until, run.settings
+    is_on = settings.mode == "comment" and settings.releases.notify == "comment"
+    if run.muted or (until is None and not is_on):
+        return []
+    if until is None or not is_on:
+        run.memory.stage(Changes(told_until=run.now if is_on else NOBODY))
+        return []
+    if state.limit or (event.name not in CALM and event.name != "release"):
+        return []
+    releases = project_releases(run)
+    new = {one.tag: one for one in releases if one.at and one.at > max(until, run.now - NEWS)}
+    if not new:
+        return []
+    newest = max(one.at for one in new.values() if one.at)
+    full = (one.at for one in releases if one.at and one.tag not in new and not one.is_early)
+    planning = _Planning(run, new, max([*full, newest - LOOKS_BACK]))
+    plans = planning.plans()
+    run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
+    if planning.is_all and not plans:
+        run.memory.stage(Changes(told_until=newest))
+    return plans
+
+
+@dataclass(slots=True)
+class _Planning:
+    """Plans the notices of one run: about the ``new`` releases (by tag), for threads that were closed ``since``.
+
+    ``is_all``: nothing is left for a later run.
+    """
+
+    run: RunContext
+    new: Mapping[str, Release]
+    since: datetime
+    is_all: bool = True
+    _reverted: dict[ThreadId, bool] = field(default_factory=dict)
+
+    def plans(self) -> list[NoticePlan]:
+        found: list[NoticePlan] = []
+        more = 0
+        for thread, notice, fix in self._owed():
+            is_new = notice.trying_since is None
+            if len(found) >= MAX_NOTICES or (is_new and not self._may_tell(more)):
+                self.is_all = False
+                self.run.note(LATER)
+                break
+            try:
+                plan = self._plan(thread, notice, fix)
+            except Gone:  # it is hidden or was deleted, which memory learns by another way
+                plan = NoticePlan(thread, settled_notice(notice, "silent"))
+            except ForgeError as error:
+                self.is_all = False
+                self.run.report_fault(error)
+                break
+            found.append(plan)
+            more += bool(plan.text) and is_new
+        return found
+
+    def _may_tell(self, more: int) -> bool:
+        promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
+        return promised + more < max(1, self.run.settings.comment.daily_limit // SHARE)
+
+    def _owed(self) -> Iterator[tuple[Thread, ReleaseNotice, ReleasedFix]]:
+        """The notices that are neither posted nor settled, on threads that may get one."""
+        run = self.run
+        released = find_released(self.new, self.since, run)
+        self.is_all = released.is_all
+        owed = [
+            (notice, fix)
+            for fix in released.fixes
+            for notice in self._possible(fix, released.duplicates.get(fix.id, []))
+        ]
+        keys = dict.fromkeys(notice.id for notice, _ in owed)
+        run.memory.state.prefetch(keys)
+        records, linked = run.memory.records(keys), run.memory.state.thread_comments(keys)
+        for possible, fix in owed:
+            thread = records.get(possible.id)
+            told = linked[possible.id].notices if possible.id in linked else ()
+            same = next((one for one in told if one.ref == possible.ref), None)
+            if same and is_at_it(same.trying_since, run.now):
+                self.is_all = False
+                continue
+            is_owed = same.state == "pending" if same else isinstance(thread, Thread) and not _knows(thread, told)
+            if is_owed and isinstance(thread, Thread) and may_be_told(thread, run):
+                yield thread, same or possible, fix
+
+    def _possible(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
+        """The notices on a fixed thread and its duplicates. Where a person named the release when it was out already,
+        the thread itself has all there is to say."""
+        published = self.new[fix.release].at
+        if fix.stated_at is None or published is None or fix.stated_at < published:
+            yield ReleaseNotice(fix.id, fix.ref, fix.release, self.run.now)
+        for key in duplicates:
+            yield ReleaseNotice(key, fix.ref, fix.release, self.run.now, original=fix.id)
+
+    def _plan(self, thread: Thread, notice: ReleaseNotice, fix: ReleasedFix) -> NoticePlan:
+        """The notice, unless it stands already, a person deleted it, or the fix was reverted. Raises ForgeError."""
+        timeline = self.run.forge.timeline(int(thread.id))
+        if own := _standing(comments_of(timeline), notice, self.run):
+            return NoticePlan(thread, settled_notice(notice, "said", own))
+        if notice.trying_since and was_deleted(timeline, notice.at):
+            return NoticePlan(thread, settled_notice(notice, "removed"))
+        if self._is_reverted(fix, timeline if fix.id == thread.id else None):
+            return NoticePlan(thread, settled_notice(notice, "silent"))
+        rendered = self.run.renderer.notice(_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now)
+        if rendered.problem:
+            self.run.note(rendered.problem)
+        return NoticePlan(thread, replace(notice, trying_since=self.run.now), rendered.text)
+
+    def _is_reverted(self, fix: ReleasedFix, timeline: list[Json] | None) -> bool:
+        since = fix.known.merged_at if fix.known else fix.stated_at
+        if since is None:
+            return False
+        if fix.id not in self._reverted:
+            number, commits = number_of(fix.ref), f"/repos/{self.run.place.repo}/commits"
+            items = self._timeline(int(fix.id)) if timeline is None else timeline
+            items = [*items, *(self._timeline(number) if number else ())]
+            self._reverted[fix.id] = was_reverted(items, since, self.run.forge, commits)
+        return self._reverted[fix.id]
+
+    def _timeline(self, number: int) -> list[Json]:
+        try:
+            return self.run.forge.timeline(number)
+        except (Gone, NotPermitted):
+            return []
+
+
+def may_be_told(thread: Thread, run: RunContext) -> bool:
+    """Whether a release notice may stand on this thread: a closed issue of somebody outside the project, who did not
+    ask to be left alone."""
+    is_issue = thread.kind is Kind.ISSUE and thread.is_closed and isinstance(thread.id, int)
+    is_outsider = thread.author != GHOST and bool(thread.role) and thread.role not in MAINTAINER_ROLES
+    if not (is_issue and is_outsider) or reason_to_pass(replace(thread, state="open"), run.settings):
+        return False
+    return not is_off(run.memory.requests([thread.id]).get(thread.id, ()))
+
+
+def _knows(thread: Thread, told: tuple[ReleaseNotice, ...]) -> bool:
+    """Whether the reporter was notified of a fix since the thread was last reopened."""
+    reopened = thread.flips[1::2]
+    return any(not reopened or one.at > reopened[-1] for one in told)
+
+
+def _facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
+    page, version = release_page(notice.release, run), read_version(notice.release)
+    is_early = version is not None and version.is_early
+    if page is None:
+        return ReleaseFacts(notice.release, is_early, notice.original)
+    people = {name.casefold() for name in run.settings.ignore.people}
+    note = "" if page.author.casefold() in people else upgrade_note(page.body)
+    return ReleaseFacts(notice.release, is_early or PRE_RELEASE in page.labels, notice.original, note)
+
+
+def _standing(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:
+    wanted = notice_mark(notice.ref)
+    return next((own_comment(each) for each in comments if run.own.noticed(each) == wanted), None)
+
+
+def settled_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
+    """The notice in its last state."""
+    return replace(notice, state=state, comment_id=own.id if own else None, trying_since=None)
+
+
+def publish_notices(plans: list[NoticePlan], run: RunContext) -> list[CommentResult]:
+    """Post the notices, once memory is pushed, and store what became of them. A failed one is left to a later run."""
+    mine = [plan for plan in plans if plan.text and plan.notice.notice_key not in run.memory.taken_notices]
+    results = [_publish(plan, run) for plan in mine]
+    done = []
+    for plan, result in zip(mine, results, strict=True):
+        if result.is_refused or result.comment:
+            done.append(settled_notice(plan.notice, "said" if result.comment else "silent", result.comment))
+    if done:
+        run.memory.stage(Changes(notices=tuple(done)))
+        run.memory.commit("Keep which reporters were notified of a release")
+    return results
+
+
+def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
+    number = plan.thread.id
+    assert isinstance(number, int)  # see `may_be_told`
+    result = CommentResult(number, plan.thread.title, "silent", TOLD, text=plan.text)
+    try:
+        return replace(result, action="created", comment=_write(number, plan, run))
+    except Gone as error:
+        return replace(result, reason=str(error), is_refused=True)
+    except ForgeError as error:
+        return unwritten(result, error)
+
+
+def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
+    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again."""
+    try:
+        return run.forge.create_comment(number, plan.text)
+    except Unreachable:
+        if own := _standing(run.forge.comments(number), plan.notice, run):
+            return own
+        raise

@@ -1,0 +1,51 @@
+"""What a reporter reads about a release, whatever its tag and text are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bot.comment.links import CommentLinks
+from bot.comment.marker import notice_mark
+from bot.comment.release_text import ReleaseFacts
+from bot.comment.render import Renderer
+from tests.comment.contexts import GITHUB, NOW
+from tests.comment.detector import report
+from tests.comment.payloads import PAYLOADS
+
+
+def notice(facts: ReleaseFacts, links: CommentLinks = GITHUB, **texts: str) -> str:
+    overrides = {"words.yml": "".join(f'{name}: "{text}"\n' for name, text in texts.items())} if texts else None
+    rendered = Renderer(overrides=overrides, links=links).notice(facts, notice=notice_mark("#57"), now=NOW)
+    assert rendered.problem is None
+    return rendered.text
+
+
+def test_it_says_the_release_the_original_and_the_upgrade_note() -> None:
+    text = notice(ReleaseFacts("v2.3.0-rc.1", is_early=True, original=12, upgrade_note='Run "migrate" first.'))
+    home = "https://redirect.github.com/octo-org/hello-world"
+    assert text == (
+        f"<!-- precedent:v1 id=action notice={notice_mark('#57')} -->\n\n"
+        f"This was closed as a duplicate of [issue 12]({home}/issues/12), which is fixed."
+        f" Released in the pre-release [v2.3.0-rc.1]({home}/releases/tag/v2.3.0-rc.1).\n\n"
+        'Upgrade note: “Run "migrate" first.”\n\n'
+        "<sub>Precedent, a bot, wrote this. Not helpful? 👎, or comment `/precedent off`</sub>\n"
+    )
+
+
+def test_a_repository_may_say_it_in_its_own_words() -> None:
+    text = notice(ReleaseFacts("v2.3.0"), notice_released="Behoben ab {release}.")
+    assert "Behoben ab [v2.3.0](" in text
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_neither_a_tag_nor_a_release_text_does_more_than_show_words(payload: str) -> None:
+    text = notice(ReleaseFacts(payload, original=12, upgrade_note=payload))
+    assert text.startswith("<!-- precedent:v1 id=action notice=")
+    found = report(text)
+    assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
+    assert all(address.startswith("https://redirect.github.com/octo-org/hello-world/") for address in found.links)
+    assert not re.search(
+        r"^\W*(?:duplicate of|fix(?:es)?|closes?)\b", text.partition("\n")[2], re.IGNORECASE | re.MULTILINE
+    )

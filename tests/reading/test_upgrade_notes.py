@@ -1,0 +1,45 @@
+"""What a release says about upgrading is found by its heading."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.reading.upgrade_notes import upgrade_note
+from tests.reading.linear import takes_linear_time
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "## Upgrading",
+        "### Upgrade notes",
+        "# ⚠️ BREAKING CHANGES",
+        "Migration guide\n---",
+        "## How to migrate",
+        "## Breaking",
+    ],
+)
+def test_the_section_about_upgrading_is_quoted(heading: str) -> None:
+    body = f"Faster than ever.\n\n{heading}\n\nDelete the old files. Then start again.\n\n## Fixes\n\n- The clock.\n"
+    assert upgrade_note(body) == "Delete the old files. Then start again."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "Upgrading is easy.",
+        "## Fixes\n\n- A breaking change was undone.",
+        "```\n## Upgrading\n\nDelete the old files.\n```",
+        "> ## Upgrading\n> Delete the old files.",
+        "## Upgrading\n\n## Fixes\n\nThe clock.",
+        "## Unbreakable\n\nAs before.",
+    ],
+)
+def test_without_such_a_section_nothing_is_quoted(body: str) -> None:
+    assert upgrade_note(body) == ""
+
+
+@pytest.mark.parametrize("piece", ["## Upgrading\n", "# break", "breaking ", "#", "\n> ## Upgrade\n", "upgrad"])
+def test_it_takes_linear_time(piece: str) -> None:
+    takes_linear_time(upgrade_note, piece)
