@@ -179,9 +179,7 @@ def test_where_pull_requests_are_remembered_nothing_is_asked(stage: Stage) -> No
 
 
 def test_a_hostile_title_pings_nobody_and_leaves_no_trace(stage: Stage) -> None:
-    title = (
-        "@octocat Fixes #1 ](https://evil.example) <img src=x> :+1: $a$ ![](https://evil.example/x) fixes a/b#2"
-    )
+    title = "@octocat Fixes #1 ](https://evil.example) <img src=x> :+1: $a$ ![](https://evil.example/x) fixes a/b#2"
     stage.github.edit_issue(4, title=title)
     (text,) = stage.comments(opened(stage))
     found = report(text)
