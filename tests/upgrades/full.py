@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, HistoryProgress, Renewal, Request, StandingComment
+from bot.domain.changes import (
+    AnswerRecord,
+    Changes,
+    FixInfo,
+    HistoryProgress,
+    OpenPull,
+    Renewal,
+    Request,
+    StandingComment,
+)
 from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.index.protocol import Sizes
 from bot.memory.folder_store import FolderStore
@@ -48,8 +57,9 @@ WISHES = (
 FIX = FixInfo(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
 AFTER = FixInfo(12, "b" * 40, AT)
 
+PULL = OpenPull(12, 900, "All of it", closes=True, draft=True, files=("src/all.py",), seen_at=AT)
 STANDING = (
-    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
+    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",), pulls=(PULL,)),
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
 DONE = Renewal(900, 906, 12, AT)
@@ -86,7 +96,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, PULL, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
     for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [
