@@ -17,7 +17,7 @@ from bot.recall.open_pulls import with_pulls
 
 
 def tell_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[CommentPlan]:
-    """The plans with what GitHub says of the open issues that they show. Nothing is asked where there is none.
+    """The plans with what GitHub says of the open issues that they show. Without any, nothing is asked.
 
     Issues for which memory has an open pull request are not asked for. Without an answer the line is left out.
     """
