@@ -227,8 +227,11 @@ class GitHubClient:
 
         ``needed``: the permission that it takes, in the syntax of a workflow.
         """
-        self.queries += 1
-        data: Json = _shaped(self._transport.graphql(text, variables, spare=True, needed=needed), dict)
+        before = self._transport.sent["POST"]
+        try:
+            data: Json = _shaped(self._transport.graphql(text, variables, spare=True, needed=needed), dict)
+        finally:
+            self.queries += self._transport.sent["POST"] - before  # none after a limit
         return data
 
     def pause_requests(self, seconds: float) -> None:

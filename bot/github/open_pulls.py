@@ -53,10 +53,10 @@ def find_open_pulls(api: GitHubClient, repo: str, numbers: Sequence[int], now: d
     text = _QUERY.replace("NUMBERS", declared).replace("ISSUES", issues)
     found = object_in(api.query(text, variables, "pull-requests: read").get("repository"))
     home = str(found.get("nameWithOwner"))
-    return [pull for number in asked for pull in _pulls(object_in(found.get(f"i{number}")), number, home, now)]
+    return [pull for number in asked for pull in read_pulls(object_in(found.get(f"i{number}")), number, home, now)]
 
 
-def _pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[OpenPull]:
+def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[OpenPull]:
     """The pull requests of one issue, each once; those that say that they close it first."""
     if issue.get("state") != "OPEN":
         return

@@ -167,7 +167,7 @@ def test_where_pull_requests_are_remembered_nothing_is_asked(stage: Stage) -> No
     stage.git.commit(REPOSITORY, ".github/precedent.yml", "pulls: true\n")
     for number in range(5, 12):
         github.open_issue("hubot", f"Carts are lost {number}", "On each restart.", at="2026-01-04T10:00:00Z")
-    pull = github.add_pull("hubot", "Keep carts", "Fixes #11, does not fix #10.", closes=[11])
+    pull = github.add_pull("hubot", "Keep carts", "Fixes #11.", closes=[11])
     run(stage, "schedule")
     number = opened(stage, "As in #11.")
     assert lines(stage, number) == [f"{SAYS}: [Keep carts]"]
