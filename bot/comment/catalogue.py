@@ -29,7 +29,7 @@ _ENDS = ("", ":")
 """What templates put after a text."""
 
 _SPEAKS_FOR_A_PERSON = re.compile(
-    r"\W{0,9}duplicate\s+of\b|.*\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s{0,9}\{(?:change|threads?|numbers?)\}",
+    r"\W{0,9}duplicate\s+of\b|.*\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s{0,9}\{(?:change|pull|threads?|numbers?)\}",
     re.ASCII | re.IGNORECASE,
 )
 _WHAT = {

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.changes import FixInfo
+from bot.domain.changes import FixInfo, OpenPull
 from bot.errors import UserError
 
 _SEAL = re.compile(r"\n<!-- precedent-seal ([0-9a-f]{16}) ([0-9a-f]{16}) -->\s*\Z", re.ASCII)
@@ -32,6 +32,7 @@ def fingerprint(context: Context) -> str:
         [(page.title, page.url, page.excerpt) for page in context.pages],
         context.elsewhere,
         *([[(m.id, m.title, m.state, m.why) for m in context.possible]] if context.possible else []),
+        *([("pulls", list(map(_pull_facts, context.pulls)))] if context.pulls else []),
     )
     return _hash(repr(facts))
 
@@ -65,6 +66,11 @@ def _match_facts(match: Match) -> tuple[object, ...]:
 def _fix_facts(fix: FixInfo | None) -> tuple[object, ...]:
     """Not when it was last looked up, and not which commit it is: only that it is on the main line."""
     return (fix.ref, fix.is_pull, fix.commit is not None, fix.files, fix.release, fix.unreleased) if fix else ()
+
+
+def _pull_facts(pull: OpenPull) -> tuple[object, ...]:
+    """Not when the forge was asked."""
+    return pull.about, pull.id, pull.title, pull.closes, pull.draft, pull.files
 
 
 def _plain(text: str) -> str:

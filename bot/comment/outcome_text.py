@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.comment.catalogue import PLACEHOLDER, Words
@@ -12,7 +12,7 @@ from bot.comment.clean_text import one_line
 from bot.comment.defang import code_span, inline, link, prose
 from bot.comment.links import CommentLinks
 from bot.domain.answer import Match, Mention
-from bot.domain.changes import FixInfo
+from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
 
@@ -58,6 +58,20 @@ def first_release(mention: Mention, scene: CommentPhrases) -> str:
     """The first release with a merged pull request."""
     release = _release(mention, scene) if mention.merged_at else ""
     return scene.words.say("released_in", release=release) if release else ""
+
+
+def open_pull(hit: Hit, scene: CommentPhrases) -> str:
+    """The open pull request that may end the issue, with the day of which that is known; "" without one."""
+    pull = scene.pulls.get(hit.id)
+    if pull is None:
+        return ""
+    file = scene.files(pull.files[:1])
+    name = ("open_pull_changes" if file else "open_pull") if pull.closes else "open_pull_file"
+    name = "open_pull_draft" if pull.closes and pull.draft else name
+    number = scene.words.numbered(pull.id, Kind.PULL)
+    linked = scene.linked(pull.title.strip() or number, scene.links.thread(pull.id, Kind.PULL))
+    what = scene.words.say(name, file=file, pull=linked)
+    return scene.words.say("as_of", what=what, day=scene.day(pull.seen_at)) if pull.seen_at else what
 
 
 def version(match: Match, scene: CommentPhrases) -> str:
@@ -235,12 +249,14 @@ Hit = Mention | Match
 
 @dataclass(frozen=True, slots=True)
 class CommentPhrases:
-    """Links, the time, titles of other threads (raw), and the words. Every method returns harmless Markdown."""
+    """Links, the time, titles of other threads (raw), the words, and the open pull requests by issue (raw).
+    Every method returns harmless Markdown."""
 
     links: CommentLinks
     now: datetime
     titles: Mapping[ThreadId, str]
     words: Words
+    pulls: Mapping[ThreadId, OpenPull] = field(default_factory=dict)
 
     def day(self, moment: datetime) -> str:
         """A calendar day in UTC."""

@@ -14,7 +14,7 @@ from bot.comment import catalogue
 from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
 from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
-from bot.domain.changes import FixInfo
+from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, Form, ShownConversation, Turn
 from bot.reading.markdown import statements
@@ -234,6 +234,7 @@ def as_xml(context: Context, history: str = "") -> str:
         ("mentioned-elsewhere", [element("reference", name) for name in context.elsewhere]),
         ("seen-before", [_match_xml(match) for match in context.seen_before]),
         ("open-now", [_match_xml(match) for match in context.open_now]),
+        ("open-pulls", [_pull_xml(pull) for pull in context.pulls]),
         ("pages", [_page_xml(page) for page in context.pages]),
     )
     body = "".join(f"<{name}>\n{''.join(rows)}</{name}>\n" for name, rows in sections if rows)
@@ -249,6 +250,7 @@ def as_markdown(context: Context, history: str = "") -> str:
         ("Mentioned here, in other repositories", [fenced("references", "\n".join(context.elsewhere))]),
         ("Seen before", [_hit_markdown(match) for match in context.seen_before]),
         ("Open now", [_hit_markdown(match) for match in context.open_now]),
+        ("Open pull requests", [_pull_markdown(pull) for pull in context.pulls]),
         ("From the docs", [_page_markdown(page) for page in context.pages]),
     )
     body = "".join(f"\n## {name}\n{''.join(rows)}" for name, rows in sections if any(rows))
@@ -341,6 +343,14 @@ def _decision_xml(decision: Decision) -> str:
 def _page_xml(page: PageHit) -> str:
     attributes = attributes_of(url=page.url, similarity=f"{page.similarity:.2f}")
     return f"<page{attributes}>\n{element('title', page.title)}{element('excerpt', page.excerpt)}</page>\n"
+
+
+def _pull_xml(pull: OpenPull) -> str:
+    attributes = attributes_of(
+        id=pull.id, issue=pull.about, closes=_yes(pull.closes), draft=_yes(pull.draft), seen_at=_stamp(pull.seen_at)
+    )
+    files = "".join(element("file", path) for path in pull.files)
+    return f"<pull{attributes}>\n{element('title', pull.title)}{files}</pull>\n"
 
 
 def decision_label(superseded_by: str) -> str:
@@ -441,6 +451,13 @@ def _turn_markdown(turn: CondensedTurn) -> str:
 
 def _page_markdown(page: PageHit) -> str:
     return f"\n### Page\n{fenced('address', page.url)}{fenced('title', page.title)}{fenced('excerpt', page.excerpt)}"
+
+
+def _pull_markdown(pull: OpenPull) -> str:
+    facts = [f"{'closes' if pull.closes else 'refers to'}: {name_of(pull.about)}", *(["draft: yes"] * pull.draft)]
+    listed = "".join(f"- {fact}\n" for fact in facts)
+    words = fenced("title", pull.title) + fenced("changed files that the report names", "\n".join(pull.files))
+    return f"\n### {name_of(pull.id, Kind.PULL)}\n\n{listed}{words}"
 
 
 def fenced(label: str, text: str) -> str:

@@ -19,6 +19,7 @@ from bot.comment.outcome_text import (
     ending,
     ending_quote,
     first_release,
+    open_pull,
     reopening,
     shown_files,
     version,
@@ -45,7 +46,7 @@ Item = dict[str, object]
 
 def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) -> Item:
     """The sections of a comment. Every value in them is a string of defanged Markdown, or a list of those."""
-    scene = CommentPhrases(links, now, _titles(context), words)
+    scene = CommentPhrases(links, now, _titles(context), words, {pull.about: pull for pull in context.pulls})
     return {
         "mentioned": [_mention(mention, scene) for mention in context.mentioned],
         "also_mentioned": [scene.thread(m.id, m.kind) for m in context.also_mentioned],
@@ -80,6 +81,7 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
     passage = _passage(mention, scene)
     return _item(
         link=scene.thread(mention.id, mention.kind),
+        open_pull=open_pull(mention, scene),
         facts=[ending(mention, scene), first_release(mention, scene), _chain(mention, scene)],
         **_files(mention, scene),
         decision=_decision(decisions[0], mention, scene) if decisions else "",
@@ -96,6 +98,7 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
 def _seen_before(match: Match, scene: CommentPhrases) -> Item:
     return _item(
         link=scene.thread(match.id),
+        open_pull=open_pull(match, scene),
         facts=[ending(match, scene), version(match, scene)],
         **_files(match, scene),
         quote=ending_quote(match, scene),
@@ -108,7 +111,9 @@ def _open_now(match: Match, scene: CommentPhrases) -> Item:
     comments = max(match.turn_count - 1, 0)
     count = scene.words.count("comments", comments) if comments else scene.words.texts["comments_none"]
     facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}", reopening(match, scene)]
-    return _item(link=scene.thread(match.id), facts=facts, why=why(match.why, (), scene))
+    return _item(
+        link=scene.thread(match.id), open_pull=open_pull(match, scene), facts=facts, why=why(match.why, (), scene)
+    )
 
 
 def _possible(match: Match, scene: CommentPhrases) -> Item:
@@ -136,7 +141,7 @@ def _files(hit: Hit, scene: CommentPhrases) -> dict[str, str]:
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
     """One hit. Unknown values are empty strings, so that a template may use any key."""
     blank: Item = dict.fromkeys(
-        ("decision", "quote", "passage", "summary", "why", "changed", "files", "conversation"), ""
+        ("open_pull", "decision", "quote", "passage", "summary", "why", "changed", "files", "conversation"), ""
     )
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 

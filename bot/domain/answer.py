@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bot.domain.card import Passage, number_of
-from bot.domain.changes import FixInfo, StandingComment
+from bot.domain.changes import FixInfo, OpenPull, StandingComment
 from bot.domain.kinds import Kind
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId
 
@@ -120,7 +120,7 @@ class Context:
     ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched`` is the
     number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the most alike
     issues, shown or not, for the people who run the bot; ``possible`` are those that may stand folded at the end of a
-    comment that is written anyway.
+    comment that is written anyway. ``pulls`` are open pull requests, one at most for each open issue that is shown.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -132,6 +132,7 @@ class Context:
     searched: int = 0
     is_first: bool = False
     possible: tuple[Match, ...] = ()
+    pulls: tuple[OpenPull, ...] = ()
     nearest: tuple[Match, ...] = field(default=(), compare=False)
 
     @property
@@ -162,8 +163,16 @@ Hit = Mention | Match
 
 def shown_in(context: Context) -> tuple[ThreadId, ...]:
     """The threads that a comment with this context shows, in order, with the duplicates that led to one, the originals
-    of duplicates, and the pull requests that fixed one or are said to have."""
-    return tuple(dict.fromkeys(key for hit in _hits(context) for key in _keys(hit)))
+    of duplicates, and the pull requests that fixed one or are said to do so."""
+    keys = [key for hit in _hits(context) for key in _keys(hit)]
+    return tuple(dict.fromkeys([*keys, *(pull.id for pull in context.pulls)]))
+
+
+def open_issues(context: Context) -> tuple[int, ...]:
+    """The issues in the sections of a comment with this context that are open, in order."""
+    hits: tuple[Hit, ...] = (*context.mentioned, *context.seen_before, *context.open_now)
+    issues = (hit for hit in hits if not isinstance(hit, Mention) or hit.kind is Kind.ISSUE)
+    return tuple(dict.fromkeys(one.id for one in issues if one.state == "open" and isinstance(one.id, int)))
 
 
 def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ class Ending(NamedTuple):
 class Card(NamedTuple):
     """A thread without its conversation; ``state`` is open or closed.
 
-    ``references`` are the numbers in this repository that its text mentions, in order; ``duplicate_of`` is the original
-    of a duplicate.
+    ``references`` are the numbers in this repository that its text mentions, in order, ``closes`` those that it says it
+    closes; ``duplicate_of`` is the original of a duplicate.
     """
 
     id: CardId
@@ -75,6 +75,7 @@ class Card(NamedTuple):
     references: tuple[int, ...] = ()
     duplicate_of: CardId | None = None
     merged_at: datetime | None = None
+    closes: tuple[int, ...] = ()
 
 
 class MessageHit(NamedTuple):
@@ -232,6 +233,7 @@ def _card(fields: Mapping[str, Any]) -> Card:
         references=_each(fields, "references", _reference),
         duplicate_of=_duplicate(fields),
         merged_at=_time(fields.get("merged_at")),
+        closes=_each(fields, "references", _closed),
     )
 
 
@@ -292,6 +294,10 @@ def _ruling(value: Any) -> Ruling | None:
 def _reference(value: Any) -> int | None:
     is_here = isinstance(value, dict) and not value.get("owner") and not value.get("kind")
     return _number(value.get("number")) or None if is_here else None
+
+
+def _closed(value: Any) -> int | None:
+    return _reference(value) if isinstance(value, dict) and value.get("action") == "closes" else None
 
 
 def _ending(value: Any) -> Ending:

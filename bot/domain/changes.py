@@ -62,6 +62,24 @@ CommentKey = tuple[ThreadId, int]
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPull:
+    """An open pull request, ``id``, that may end issue ``about``.
+
+    ``closes``: it says that it closes the issue; otherwise it refers to it. ``files`` are files that it changes, in a
+    comment only those that the report names. ``seen_at`` is when the forge was asked; None for one that memory holds,
+    which is known to be closed as soon as that is so.
+    """
+
+    about: int
+    id: int
+    title: str = ""
+    closes: bool = False
+    draft: bool = False
+    files: tuple[str, ...] = ()
+    seen_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StandingComment:
     """One of our comments on thread ``id``, or one about to be posted, with what is needed to keep it true.
 
@@ -69,6 +87,7 @@ class StandingComment:
     worked out: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
     threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
     (`bot.domain.answer.mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is renewed.
+    ``pulls`` are the open pull requests in it that the forge named: a renewal does not ask for them again.
     """
 
     id: ThreadId
@@ -78,6 +97,7 @@ class StandingComment:
     shows: tuple[ThreadId, ...] = ()
     quotes: tuple[str, ...] = ()
     trying_since: datetime | None = None
+    pulls: tuple[OpenPull, ...] = ()
 
     @property
     def comment_key(self) -> CommentKey:

@@ -62,6 +62,8 @@ class GitHubClient:
         self._transport = HttpTransport(api_url, token, write_gap=write_gap, budget=self.budget, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
+        self.queries = 0
+        """Number of GraphQL queries sent; reads and writes leave them out."""
 
     @property
     def reads(self) -> int:
@@ -71,7 +73,7 @@ class GitHubClient:
     @property
     def writes(self) -> int:
         """Number of writes sent."""
-        return self._transport.sent.total() - self.reads
+        return self._transport.sent.total() - self.reads - self.queries
 
     @property
     def rate(self) -> Rate | None:
@@ -219,6 +221,18 @@ class GitHubClient:
         """Return headers and JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
         answer = self._read(path, query, spare=True)
         return answer.headers, answer.data
+
+    def query(self, text: str, variables: Mapping[str, Any], needed: str) -> Json:
+        """Return the data of a GraphQL query that a run can do without. It is sent once. Raises ForgeError.
+
+        ``needed``: the permission that it takes, in the syntax of a workflow.
+        """
+        before = self._transport.sent["POST"]
+        try:
+            data: Json = _shaped(self._transport.graphql(text, variables, spare=True, needed=needed), dict)
+        finally:
+            self.queries += self._transport.sent["POST"] - before  # none after a limit
+        return data
 
     def pause_requests(self, seconds: float) -> None:
         """Wait so many seconds, and forget the limits that are over by then."""

@@ -159,15 +159,18 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     return ForgeError(f"GitHub answered {status}: {message:.160}")
 
 
-def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
-    """Return the error that a list of GraphQL errors means, which come with status 200."""
+def meaning_of_errors(errors: Any, headers: Mapping[str, str], needed: str = "issues: write") -> ForgeError:
+    """Return the error that a list of GraphQL errors means, which come with status 200.
+
+    ``needed``: the permission that the query takes.
+    """
     listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
     kinds = {str(error.get("type") or "") for error in listed}
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
         return limit_of(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
     if "FORBIDDEN" in kinds or "not accessible" in words.lower():
-        return NotPermitted(f"the token may not do this ({words:.120})", gives("issues: write"))
+        return NotPermitted(f"the token may not do this ({words:.120})", gives(needed))
     if "NOT_FOUND" in kinds:
         return Gone(f"GitHub has nothing there ({words:.120})", certain=False)
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")

@@ -166,12 +166,17 @@ class HttpTransport:
             self.wait(pauses[turn])
         raise AssertionError("the last try returns or raises")
 
-    def graphql(self, query: str, variables: Mapping[str, Any], *, spare: bool = False) -> Any:
-        """Return the data of a GraphQL document. Raises ForgeError, also for errors under a status of 200."""
+    def graphql(
+        self, query: str, variables: Mapping[str, Any], *, spare: bool = False, needed: str = "issues: write"
+    ) -> Any:
+        """Return the data of a GraphQL document. Raises ForgeError, also for errors under a status of 200.
+
+        ``needed``: the permission to ask for if it is missing.
+        """
         answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, spare=spare)
         errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
         if errors:
-            refusal = meaning_of_errors(errors, answer.headers)
+            refusal = meaning_of_errors(errors, answer.headers, needed)
             self._learn(refusal, GRAPHQL_PATH)
             raise refusal
         return answer.data.get("data")

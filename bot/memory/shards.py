@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from bot.domain.changes import (
     AnswerRecord,
     FixInfo,
+    OpenPull,
     ReleaseNotice,
     Renewal,
     Request,
@@ -26,6 +27,7 @@ from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
     MAX_NAME,
+    MAX_TITLE,
     clean,
     parse_key,
     parse_number,
@@ -158,7 +160,7 @@ def edit_shards(
 
 ANSWER_STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
 MAX_FILES = 5
-MAX_ABOUT = 20
+MAX_ABOUT = MAX_PULLS = 20
 MAX_PATH = 1_024
 _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later version may know more commands than this one
 
@@ -264,6 +266,19 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
         shows=tuple(map(parse_key, _listed(line["shows"]))),
         quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
         trying_since=time_or_none(line.get("trying_since")),
+        pulls=tuple(map(_parse_pull, _listed(line.get("pulls", ()), MAX_PULLS))),
+    )
+
+
+def _parse_pull(line: Line) -> OpenPull:
+    return OpenPull(
+        about=_number(line["about"]),
+        id=_number(line["id"]),
+        title=clean(line.get("title"))[:MAX_TITLE],
+        closes=line.get("closes") is True,
+        draft=line.get("draft") is True,
+        files=tuple(clean(path)[:MAX_PATH] for path in _listed(line.get("files", ()), MAX_FILES)),
+        seen_at=time_or_none(line.get("seen_at")),
     )
 
 
@@ -285,6 +300,13 @@ def parse_renewal(line: Line) -> Renewal:
     """The inverse of `stored_fields`."""
     about = parse_key(line["about"])
     return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
+
+
+def _number(value: Any) -> int:
+    number = parse_number(value)
+    if number is None:
+        raise ValueError("not a number")
+    return number
 
 
 def _one_of(states: frozenset[str], state: Any) -> str:

@@ -83,8 +83,11 @@ def _touched(event: Event) -> frozenset[ThreadId]:
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], run: RunContext) -> bool:
-    """Whether to read a listed thread: pull requests only by setting, or if an issue has referred to them."""
-    return run.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread)
+    """Whether to read a listed thread: pull requests only by setting, or if an issue has referred to them, or if one
+    of our comments shows them."""
+    if run.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread):
+        return True
+    return run.memory.state.is_shown(issue["number"])
 
 
 def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ...]:

@@ -185,7 +185,8 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
         return None
     new = StandingComment(key, now)
     if plan.text and not plan.removed and (plan.own or plan.is_new):
-        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes)
+        asked = tuple(pull for pull in plan.context.pulls if pull.seen_at)
+        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes, pulls=asked)
     elif plan.own is None and not plan.removed:
         return None
     if plan.is_left_alone or (plan.own and plan.standing_state and stood and stood.content == plan.content):

@@ -196,7 +196,7 @@ def build_run_context(
         for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
             listener.note(line)
         listener.note_api_usage(
-            ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1)
+            ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, forge.rate.left if forge.rate else -1)
         )
 
 

@@ -1,4 +1,4 @@
-"""The threads that name some files, and those one link away from a hit."""
+"""The threads that name some files, the open pull requests about them, and the threads one link away from a hit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardId, Ruling
+from bot.domain.kinds import Kind
 from bot.questions.requests import Cards, FilesRequest
 from bot.questions.smart_search import RankedThread, recency, touches
 from bot.questions.worktree_query import MAX_FILES, is_telling
@@ -66,10 +67,11 @@ _DAYS = 30
 @dataclass(frozen=True, slots=True)
 class RelatedAnswer:
     """The threads that name some files, those that name most of them first, and what was decided in them: threads, each
-    with its newest decision alone."""
+    with its newest decision alone. ``pulls`` are the open pull requests about them, as in `open_pulls`."""
 
     threads: tuple[RankedThread, ...] = ()
     decisions: tuple[RankedThread, ...] = ()
+    pulls: tuple[RankedThread, ...] = ()
 
 
 def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
@@ -81,7 +83,29 @@ def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
         for card, files in naming.values()
     ]
     threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_order(one.card.id)))
-    return RelatedAnswer(tuple(threads[:NEAR]), decisions_of(naming, now)[:NEAR])
+    shown = threads[:NEAR]
+    pulls = open_pulls(naming, [one.card for one in shown], cards)
+    return RelatedAnswer(tuple(shown), decisions_of(naming, now)[:NEAR], pulls[:NEAR])
+
+
+def open_pulls(
+    naming: dict[CardId, tuple[Card, tuple[str, ...]]], shown: Iterable[Card], cards: Cards
+) -> tuple[RankedThread, ...]:
+    """The open pull requests that say that they close one of the ``shown`` issues, then those that name the files, most
+    of them first, then the newest."""
+    issues = {card.id for card in shown if card.kind == Kind.ISSUE and card.state == "open"}
+    pointing = [link.source for link in cards.links(issues) if link.target in issues] if issues else []
+    candidates = {key: card for key, (card, _) in naming.items()} | cards.cards(dict.fromkeys(pointing))
+    found: list[tuple[tuple[bool, int, float, tuple[bool, CardId]], RankedThread]] = []
+    for key, card in candidates.items():
+        closed = [number for number in card.closes if number in issues]
+        files = naming[key][1] if key in naming else ()
+        why = [f"says that it closes {', '.join(f'#{number}' for number in closed)}"] if closed else []
+        why += [touches(files)] if files else []
+        if card.kind == Kind.PULL and card.state == "open" and why:
+            place = (not closed, -len(files), -card.updated_at.timestamp(), _order(key))
+            found.append((place, RankedThread(card, 0.0, tuple(why))))
+    return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
 
 
 def threads_naming(

@@ -446,6 +446,7 @@ WORK = {
         decision_item,
     ),
     "tasks": WorkSection("task", "Open tasks", "Open tasks", "open issues near them"),
+    "pulls": WorkSection("pull", "Open pull requests", "Open pull requests", "open ones on those files or issues"),
     "recent": WorkSection(
         "recent", "Decided last", "Decided last, about anything", "decided last, about anything", decision_item
     ),
@@ -470,7 +471,7 @@ def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
 
 def related_rows(found: RelatedAnswer, home: str) -> dict[str, list[Row]]:
     """The threads that name some files and the decisions taken there, with addresses."""
-    return {name: ranked_rows(getattr(found, name), home, full_row) for name in ("threads", "decisions")}
+    return {name: ranked_rows(getattr(found, name), home, full_row) for name in ("threads", "decisions", "pulls")}
 
 
 def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
@@ -478,6 +479,7 @@ def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
     return [
         ItemSection("thread", "Threads that name them", [ranked_item(one, home) for one in found.threads]),
         ItemSection("decision", "Decided there", [decision_item(one, home) for one in found.decisions]),
+        ItemSection("pull", WORK["pulls"].title, [ranked_item(one, home) for one in found.pulls]),
     ]
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from bot.domain.card import Card, SessionOutline
 from bot.domain.kinds import Kind
-from bot.questions.related import decided_when, decisions_of, expand, newest_decision, threads_naming, with_newest
+from bot.questions.related import (
+    decided_when,
+    decisions_of,
+    expand,
+    newest_decision,
+    open_pulls,
+    threads_naming,
+    with_newest,
+)
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
 from bot.questions.smart_search import SHOWN, RankedThread, reference, smart, written
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
@@ -20,7 +28,8 @@ EACH = 3
 @dataclass(frozen=True, slots=True)
 class WhatAnswer:
     """At most three in each section, no thread twice in one; what they were found by, and what could not be used.
-    ``sessions`` are the agents' sessions on this work.
+    ``sessions`` are the agents' sessions on this work, ``pulls`` the open pull requests on its files, or on the open
+    issues that are shown.
 
     Threads in ``decisions`` and ``recent`` have only their newest decision.
     """
@@ -28,6 +37,7 @@ class WhatAnswer:
     related: tuple[RankedThread, ...] = ()
     decisions: tuple[RankedThread, ...] = ()
     tasks: tuple[RankedThread, ...] = ()
+    pulls: tuple[RankedThread, ...] = ()
     recent: tuple[RankedThread, ...] = ()
     sessions: tuple[SessionOutline, ...] = ()
     used: tuple[str, ...] = ()
@@ -36,7 +46,7 @@ class WhatAnswer:
     @property
     def is_relevant(self) -> bool:
         """Whether anything is related to the work; the newest decisions, about anything, do not count."""
-        return bool(self.related or self.decisions or self.tasks or self.sessions)
+        return bool(self.related or self.decisions or self.tasks or self.pulls or self.sessions)
 
 
 def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutline] = ()) -> WhatAnswer:
@@ -46,13 +56,16 @@ def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutl
     """
     now, signs = request.now, worktree_query(request.worktree)
     found = smart(SmartSearch("", request.worktree, now, SHOWN), cards)
-    decisions = decisions_of(threads_naming(signs.files, cards), now)[:EACH]
+    naming = threads_naming(signs.files, cards)
+    decisions = decisions_of(naming, now)[:EACH]
+    tasks = _tasks(signs, found.hits, cards)
     shown = {one.card.id for one in decisions}
     newest = (card for card in cards.decided(EACH + len(shown)) if card.id not in shown and card.decisions)
     return WhatAnswer(
         related=found.hits[:EACH],
         decisions=decisions,
-        tasks=_tasks(signs, found.hits, cards),
+        tasks=tasks,
+        pulls=open_pulls(naming, [one.card for one in (*found.hits[:EACH], *tasks)], cards)[:EACH],
         recent=tuple(with_newest(card, decided_when(newest_decision(card), now)) for card in newest)[:EACH],
         sessions=tuple(sessions)[:EACH],
         used=found.used,

@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak
+from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak, open_issues
 from bot.domain.card import is_change, number_of, settled
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
 from bot.reading.versions import asked_version, stands
 from bot.recall.library import Library, WithoutWords, threads
 from bot.recall.mentions import find_mentions, mentioned_elsewhere, referenced
+from bot.recall.open_pulls import remembered_pulls, with_pulls
 from bot.recall.pages import find_pages
 from bot.recall.similar import Limits, SimilarThreads, find_similar
 from bot.settings.schema import Settings
@@ -64,6 +65,8 @@ def recall(
         searched=0 if before else library.issues,
         is_first=_is_first(thread, library),
     )
+    if settings.pulls and not before:
+        context = with_pulls(context, remembered_pulls(open_issues(context), library, place), thread)
     return with_endings(context, thread, library, place, before)
 
 

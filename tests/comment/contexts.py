@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from bot.comment.links import CommentLinks
 from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
 from bot.domain.card import Passage
+from bot.domain.changes import OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
 GITHUB = CommentLinks("https://github.com", "octo-org/hello-world", redirect=True)
@@ -151,6 +152,19 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
             seen_before=(ended(FIXED),),
             open_now=(OPEN,),
             pages=(PAGE,),
+        ),
+        GITHUB,
+    ),
+    "open_pulls": (
+        Context(
+            mentioned=(Mention(5, "Sessions time out", "open", created_at=day(3, 1)),),
+            open_now=(OPEN, replace(OPEN, id=9), replace(OPEN, id=10), replace(OPEN, id=11)),
+            pulls=(
+                OpenPull(5, 60, "Keep @octocat's sessions, fixes #5", closes=True, seen_at=day(6, 4)),
+                OpenPull(8, 61, "Trust the proxy", closes=True, draft=True),
+                OpenPull(9, 62, "Trust it", closes=True, files=("auth/proxy.py",), seen_at=day(6, 4)),
+                OpenPull(10, 63, "\u3164", files=("auth/proxy.py",), seen_at=day(6, 4)),
+            ),
         ),
         GITHUB,
     ),

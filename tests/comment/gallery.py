@@ -1,4 +1,4 @@
-"""Ten comments of different kinds, each as a reader of the sample project might meet it."""
+"""Twelve comments of different kinds, each as a reader of the sample project might meet it."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
 from bot.domain.answer import Context, Earlier, Match, Mention, PageHit
-from bot.domain.changes import FixInfo
+from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from tests.comment.contexts import turn
 
@@ -178,6 +178,13 @@ GALLERY: dict[str, Shown] = {
                 ),
             ),
             open_now=(PROXY,),
+        ),
+    ),
+    "open-pull-request": Shown(
+        "An open issue, and the open pull request that says that it fixes it.",
+        Context(
+            open_now=(PROXY,),
+            pulls=(OpenPull(1471, 1476, "Trust the header of a known proxy", closes=True, seen_at=NOW),),
         ),
     ),
     "reopened": Shown(

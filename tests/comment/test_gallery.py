@@ -1,4 +1,4 @@
-"""The eleven comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
+"""The twelve comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
 
 import os
 import re

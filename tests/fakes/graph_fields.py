@@ -203,6 +203,12 @@ def list_closing_pulls(issue: Issue, call: Call, arguments: Arguments) -> dict[s
     return connect("closedByPullRequestsReferences", listed, arguments)
 
 
+def list_files(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
+    """The files that a pull changes, in the order of their paths."""
+    files = issue.pull.files if issue.pull else []
+    return connect("files", Keyed.sort(files, lambda file: file.path), arguments)
+
+
 def state_reason(issue: Issue, call: Call, arguments: Arguments) -> str | None:
     reason = issue.state_reason
     hidden = reason == "duplicate" and not arguments.get("enableDuplicate")

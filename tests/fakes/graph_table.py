@@ -134,6 +134,9 @@ put("PullRequest", id=shape(lambda issue, call: node_id("PR", issue.id)), state=
 put("PullRequest", merged=shape(lambda issue, call: issue.pull.merged_at is not None), mergedAt="pull.merged_at")
 put("PullRequest", mergeCommit=shape(merge_commit), changedFiles=shape(lambda issue, call: len(issue.pull.files)))
 
+put("PullRequest", isDraft="pull.draft", files=fields.list_files)
+put("PullRequestChangedFile", path="path", additions="additions", deletions="deletions")
+
 put("IssueComment", databaseId="id", fullDatabaseId="id", author="author", authorAssociation="association")
 put("IssueComment", body="body", createdAt="created_at", updatedAt="updated_at", issue="issue")
 put("IssueComment", id=shape(lambda comment, call: node_id("IC", comment.id)), url=shape(comment_url))

@@ -28,6 +28,7 @@ CALLS = {
         Call("change a comment", "edited", "PATCH */issues/comments/*"),
         Call("reply", "told to", "POST */issues/2/comments"),
         Call("react", "told to", "POST */reactions"),
+        Call("open pull requests (GraphQL)", "open", "POST /graphql"),
         Call("fold a comment (GraphQL)", "emptied", "POST /graphql"),
     )
 }

@@ -169,6 +169,14 @@ def committed(t: Theatre) -> Event:
     return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
 
 
+def is_open(t: Theatre) -> Event:
+    """An issue that is pointed at is open, and a pull request says that it closes it."""
+    number = t.github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
+    t.github.add_pull("octocat", "Keep sessions", at="2025-08-02T10:00:00Z", closes=[number])
+    t.act("schedule")
+    return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", f"As in #{number}."), None
+
+
 def renamed(t: Theatre) -> Event:
     """The repository has a new name, and the workflow knows the old one."""
     event = opened(t)
@@ -184,5 +192,6 @@ SCENES = {
         Scene("thumbs", thumbs, 2, is_counted), Scene("told to", told_to, 2, is_replied),
         Scene("edited", edited, 3, says_the_new), Scene("emptied", emptied, 2, is_folded),
         Scene("first", first), Scene("fixed", fixed, 8), Scene("committed", committed, 3), Scene("renamed", renamed),
+        Scene("open", is_open, 4),
     )
 }  # fmt: skip

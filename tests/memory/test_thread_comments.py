@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from bot.domain.changes import (
     AnswerRecord,
     Changes,
     FixInfo,
+    OpenPull,
     ReleaseNotice,
     Renewal,
     Request,
@@ -25,7 +27,11 @@ from bot.memory.memory import Memory
 from bot.memory.shards import COMMENTS, MAX_NOTICES, newest_notices
 from tests.memory.samples import KINDS, Place, at, issue, remember
 
-ON_9 = StandingComment(9, at(1), 0, "f", (3, 205), ("0a1b2c3d",))
+PULLS = (
+    OpenPull(3, 205, "Mend it", closes=True, draft=True, files=("a/b.py",), seen_at=at(1)),
+    OpenPull(4, 206, seen_at=at(1)),
+)
+ON_9 = StandingComment(9, at(1), 0, "f", (3, 205), ("0a1b2c3d",), pulls=PULLS)
 BODY = "It fails at the first start."
 REPLY = StandingComment(9, at(1), 77, "g", (3, 9))
 
@@ -283,3 +289,21 @@ def test_until_when_reporters_were_notified_only_moves_on_until_it_is_switched_o
     assert decode_manifest(encode_manifest(manifest)).told_until == at(5)
     off = manifest.with_told(NOBODY)
     assert (off.told_until, b"told_until" in encode_manifest(off)) == (None, False)
+
+
+@pytest.mark.parametrize("damage", [{}, "x", [{}], [{"about": "3", "id": 5}], [{"about": 3, "id": True}], [3]])
+def test_damaged_pull_requests_cost_a_comment_and_no_other(damage: object) -> None:
+    good = {"at": "2026-01-05T12:00:00Z", "reply": 77, "shows": [3]}
+    line = {"id": 9, "comments": [{"at": "2026-01-05T12:00:00Z", "shows": [3], "pulls": damage}, good]}
+    path = COMMENTS.path(9)
+    found, is_whole = COMMENTS.read(path, f"{json.dumps(line)}\n".encode())
+    assert [one.reply for one in found[9].comments] == [77]
+    assert not is_whole
+
+
+def test_of_too_many_pull_requests_and_too_long_titles_only_a_part_is_read() -> None:
+    pulls = [{"about": number, "id": 5, "title": "x" * 5_000, "files": ["y" * 9_000] * 99} for number in range(1, 99)]
+    line = {"id": 9, "comments": [{"at": "2026-01-05T12:00:00Z", "shows": [3], "pulls": pulls}]}
+    found, _ = COMMENTS.read(COMMENTS.path(9), f"{json.dumps(line)}\n".encode())
+    kept = found[9].comments[0].pulls
+    assert (len(kept), len(kept[0].title), len(kept[0].files), len(kept[0].files[0])) == (20, 1_024, 5, 1_024)

@@ -56,6 +56,7 @@ def card_of(one: Digest) -> Card:
         references=tuple(r.number for r in one.references if r.owner is None and r.kind is None),
         duplicate_of=one.duplicate_of,
         merged_at=one.merged_at,
+        closes=tuple(r.number for r in one.references if r.owner is None and r.kind is None and r.action == "closes"),
     )
 
 

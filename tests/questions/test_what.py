@@ -4,11 +4,13 @@ import json
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.card import Card, Ending, Ruling, Worktree
+from bot.domain.kinds import Kind
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
 from bot.questions.requests import FilesRequest, WorkRequest
@@ -67,7 +69,7 @@ def test_without_signals_only_recent_decisions_are_told() -> None:
 
 def test_an_empty_memory_has_nothing_to_tell() -> None:
     work = find_what(WorkRequest(Worktree(branch="fix/1-login", modified=("a.py",)), NOW), Shelf([]))
-    assert (work.related, work.decisions, work.tasks, work.recent) == ((), (), (), ())
+    assert (work.related, work.decisions, work.tasks, work.pulls, work.recent) == ((), (), (), (), ())
     assert find_related(FilesRequest(("a.py",), NOW), Shelf([])) == find_related(FilesRequest((), NOW), sample())
 
 
@@ -111,6 +113,34 @@ def test_related_takes_a_file_that_everybody_names_since_it_was_asked_for() -> N
     assert len(found.threads) == 10
 
 
+def pull(key: int, **rest: Any) -> Card:
+    return card(key, f"Change {key}", kind=Kind.PULL, **({"state": "open"} | rest))
+
+
+def test_open_pull_requests_on_the_issues_and_files_are_told_with_the_reason() -> None:
+    issue = card(12, "Login loop", state="open", files=("auth/cookie.py",))
+    cards = [
+        issue,
+        pull(20, references=(12,), closes=(12,)),
+        pull(21, references=(12, 12), files=("auth/cookie.py",)),
+        pull(22, references=(12,), closes=(12,), state="closed"),
+        pull(23, references=(12,)),  # it only mentions the issue
+        pull(24, references=(13,), closes=(13,)),
+        card(13, "Printer", state="closed"),
+    ]
+    told = [(20, ("says that it closes #12",)), (21, ("touches auth/cookie.py",))]
+    found = find_related(FilesRequest(("auth/cookie.py",), NOW), Shelf(cards))
+    assert [(one.card.id, one.why) for one in found.pulls] == told
+    work = find_what(WorkRequest(Worktree(branch="fix/12-login", modified=("auth/cookie.py",)), NOW), Shelf(cards))
+    assert [(one.card.id, one.why) for one in work.pulls] == told
+    assert work.is_relevant
+
+
+def test_an_issue_that_is_closed_has_no_open_pull_request_to_tell() -> None:
+    cards = [card(12, files=("a/b.py",)), pull(20, references=(12,), closes=(12,))]
+    assert find_related(FilesRequest(("a/b.py",), NOW), Shelf(cards)).pulls == ()
+
+
 CARDS = st.lists(
     st.builds(
         lambda title, state, files, other, days: (title, state, files, other, days),
@@ -144,7 +174,7 @@ def test_each_section_has_three_threads_at_most_and_none_twice(
     checkout = Worktree(branch=branch, modified=("a/b.py", "c/d.py"))
     work = find_what(WorkRequest(checkout, NOW), Shelf(cards))
     assert work == find_what(WorkRequest(checkout, NOW), Shelf(reversed(cards)))
-    for section in (work.related, work.decisions, work.tasks, work.recent):
+    for section in (work.related, work.decisions, work.tasks, work.pulls, work.recent):
         assert len({one.card.id for one in section}) == len(section) <= EACH
         assert all(one.why for one in section)
     assert all(one.card.state == "open" for one in work.tasks)

@@ -11,7 +11,7 @@ from functools import cache
 from bot.action.report import summarise
 from bot.comment.render import Renderer, shipped_words
 from bot.domain.answer import CondensedTurn, Context, Mention
-from bot.domain.changes import FixInfo
+from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError
 from bot.pipeline.publish import CommentResult
@@ -77,6 +77,10 @@ def opened(**given: object) -> str:
     return comment(Context(open_now=(replace(OPEN, **given),)))  # type: ignore[arg-type]
 
 
+def opened_by(pull: OpenPull) -> str:
+    return comment(Context(open_now=(OPEN,), pulls=(pull,)))
+
+
 def page(**given: object) -> str:
     return comment(Context(pages=(replace(PAGE, **given),)))  # type: ignore[arg-type]
 
@@ -128,6 +132,8 @@ WORDS: dict[str, Place] = {
         Context((Mention(12, text, "open"),), seen_before=(ended(quoted(OutcomeKind.DUPLICATE, duplicate_of=12)),))
     ),
     "title of an open match": lambda text: opened(title=text),
+    "title of an open pull request": lambda text: opened_by(OpenPull(8, 61, text, closes=True)),
+    "file of an open pull request": lambda text: opened_by(OpenPull(8, 61, "Title", files=(text,))),
     "title of a page": lambda text: page(title=text),
     "title without a link": lambda text: answered(id=text or "x", title="Title"),
     "state": lambda text: mentioned(state=text, outcome=Outcome()),

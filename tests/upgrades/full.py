@@ -12,6 +12,7 @@ from bot.domain.changes import (
     Changes,
     FixInfo,
     HistoryProgress,
+    OpenPull,
     ReleaseNotice,
     Renewal,
     Request,
@@ -57,8 +58,9 @@ WISHES = (
 FIX = FixInfo(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
 AFTER = FixInfo(12, "b" * 40, AT)
 
+PULL = OpenPull(12, 900, "All of it", closes=True, draft=True, files=("src/all.py",), seen_at=AT)
 STANDING = (
-    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
+    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",), pulls=(PULL,)),
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
 NOTICES = (ReleaseNotice(900, "#12", "v2.3.0", AT, 12, "said", 907, AT),)
@@ -98,7 +100,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, *NOTICES, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    kept = (FIX, *STANDING, PULL, *NOTICES, DONE)
+    values = (THREAD, PAGE, GONE, *SAID, *WISHES, *kept, MESSAGE, *EVENTS, CHANGES, LESSON)
     for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [

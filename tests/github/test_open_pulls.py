@@ -1,0 +1,98 @@
+"""Which open pull requests GitHub names for some issues, and what is made of answers of any shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.changes import OpenPull
+from bot.github.client import GitHubClient
+from bot.github.errors import RateLimited
+from bot.github.open_pulls import MAX_ASKED, find_open_pulls, read_pulls
+from tests.examples import examples
+from tests.fakes.github import FakeGitHub
+
+REPO = "octocat/hello-world"
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def client(github: FakeGitHub) -> GitHubClient:
+    return GitHubClient(github.url, github.token, REPO, write_gap=0)
+
+
+def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_request(github: FakeGitHub) -> None:
+    for title in ("Crash", "Slow", "Done"):
+        github.open_issue("octocat", title)
+    github.add_pull("hubot", "Fix it", "Fixes #1.", files=["a/b.py", "c.md"], closes=[1])
+    github.add_pull("hubot", "About both", "See #1 and #2.")
+    github.add_pull("hubot", "Old", "Fixes #2.", closes=[2])
+    github.close(6, "hubot", None)
+    github.add_pull("hubot", "Of a closed one", "Fixes #3.", closes=[3])
+    github.close(3, "hubot")
+    github.set_draft(5)
+    github.mark()
+    api = client(github)
+    assert find_open_pulls(api, REPO, [1, 2, 3], NOW) == [
+        OpenPull(1, 4, "Fix it", closes=True, files=("a/b.py", "c.md"), seen_at=NOW),
+        OpenPull(1, 5, "About both", draft=True, seen_at=NOW),
+        OpenPull(2, 5, "About both", draft=True, seen_at=NOW),
+    ]
+    assert (api.queries, api.reads, api.writes, len(github.recent)) == (1, 0, 0, 1)
+
+
+def test_no_more_issues_are_asked_for_than_one_request_bears(github: FakeGitHub) -> None:
+    for number in range(MAX_ASKED + 5):
+        github.open_issue("octocat", f"Crash {number}")
+    assert find_open_pulls(client(github), REPO, range(1, MAX_ASKED + 6), NOW) == []
+    assert github.violations == []
+
+
+def test_a_query_that_is_not_sent_does_not_count(github: FakeGitHub) -> None:
+    github.open_issue("octocat", "Crash")
+    github.faults.add("POST /graphql", "limit200", None)
+    api = client(github)
+    for _ in range(2):
+        with pytest.raises(RateLimited):
+            find_open_pulls(api, REPO, [1], NOW)
+    assert (api.queries, api.reads, api.writes) == (1, 0, 0)
+
+
+def pull(number: object = 4, home: str = REPO, **rest: object) -> dict[str, Any]:
+    return {"number": number, "title": "T", "state": "OPEN", "repository": {"nameWithOwner": home}} | rest
+
+
+@pytest.mark.parametrize(
+    ("node", "numbers"),
+    [
+        (pull(), [4]),
+        (pull(home="Octocat/Hello-World"), [4]),
+        (pull(home="octocat/private"), []),
+        (pull(state="MERGED"), []),
+        (pull(True), []),
+        (pull(title=None, files=None), [4]),
+        (pull(files={"nodes": [None, {"path": 3}, {"path": "\x00a"}]}), [4]),
+        ({}, []),
+        (None, []),
+    ],
+)
+def test_only_open_pull_requests_of_the_repository_count(node: object, numbers: list[int]) -> None:
+    issue = {"state": "OPEN", "closedByPullRequestsReferences": {"nodes": [node, node]}}
+    assert [one.id for one in read_pulls(issue, 1, REPO, NOW)] == numbers
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(pull())), inner, max_size=4),
+    max_leaves=9,
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(JSON, JSON)
+def test_an_answer_of_any_shape_is_read(closing: object, events: object) -> None:
+    issue = {"state": "OPEN", "closedByPullRequestsReferences": closing, "timelineItems": {"nodes": events}}
+    assert all(type(one.id) is int for one in read_pulls(issue, 1, REPO, NOW))
