@@ -27,7 +27,7 @@ def tell_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[Comme
     try:
         found = find_open_pulls(run.forge, run.place.repo, list(numbers), run.now)
     except ForgeError as error:
-        run.note(f"Open pull requests were not looked for: {error}")
+        run.note(f"Open pull requests were not looked for: {error.cause}")
         return list(plans)
     return [_told(plan, found, numbers, run) if _is_to_come(plan) else plan for plan in plans]
 

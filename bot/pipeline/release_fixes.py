@@ -156,7 +156,7 @@ def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[Th
             if original is None or original in fixed or original not in cards:
                 break
             original = cards[original].duplicate_of
-        if original is not None and original in fixed and original != card.id:
+        if original is not None and original in fixed and card.id not in fixed:
             found.setdefault(original, []).append(card.id)
     return found
 

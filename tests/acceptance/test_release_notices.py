@@ -281,6 +281,19 @@ def test_who_was_told_by_a_person_after_the_release_is_not_told_again(stage: Sta
     assert (notices(stage), len(notices(stage, number))) == ([], 1)
 
 
+def test_who_knows_of_a_release_is_not_told_of_another_one_without_a_reopening(stage: Stage) -> None:
+    comment = stage.github.comment(1, "octocat", "Will be in 2.3.")
+    stage.github.close(1, "octocat")
+    run(stage, "issues", "closed", 1)
+    release(stage, "v2.3.0")
+    stage.github.edit_comment(comment, "Will be in 2.4.")
+    run(stage, "issues", "labeled", 1)
+    release(stage, "v2.4.0")
+    run(stage, "schedule")
+    (text,) = notices(stage)
+    assert text.startswith(told("v2.3.0"))
+
+
 def test_a_notice_that_a_person_deletes_is_not_written_again(stage: Stage) -> None:
     fix(stage)
     release(stage)

@@ -68,6 +68,7 @@ def told(*comments: Message, repo: str | None = None, **fields: object) -> str:
         ("Closing, it should be working now with v0.5.1.", "v0.5.1"),
         ("Fixed in 2.0.0-beta.3.", "2.0.0-beta.3"),
         ("Fixed in 2.0b1.", "2.0b1"),
+        ("Fixed in 4.2.0.Final.", "4.2.0"),
         ("Backported to 2.2.5.", "2.2.5"),
         ("Fixed in 3.0, 3.1 and on master.", "3.0"),
     ],
@@ -85,6 +86,7 @@ def test_a_maintainer_says_which_release_has_or_will_have_the_fix(text: str, ver
         "Not fixed in 2.3.",
         "It isn't in 2.3.0.",
         "Is it fixed in 2.3?",
+        "It will be part of 2.4?",
         "Could you try whether it is fixed in 2.3?",
         "Broken in 2.3.",
         "Since 2.2 this fails.",
@@ -95,8 +97,10 @@ def test_a_maintainer_says_which_release_has_or_will_have_the_fix(text: str, ver
         "Fixed in 2.3.x.",
         "Fixed in 20240503a.",
         "Fixed in release 1.3.0e.",
+        "Fixed in 0.12.0-pre-nightly.",
         "> Fixed in 2.3.0\n\nThat was for the other one.",
         "`fixed in 2.3.0` is what the tool prints.",
+        "`fixed  in 2.3.0` is what the tool prints.",
         "```\nFixed in 2.3.0\n```",
         "~~Fixed in 2.3.0~~",
         "Let's get this fixed in 2.4.",
@@ -191,6 +195,17 @@ def test_an_open_issue_and_one_that_was_reopened_have_none() -> None:
     assert told(fixed, closed_at=CLOSED + 2 * DAY, events=reopened) == ""
     again = said("Fixed in 2.3.1.", 2 * DAY)
     assert told(fixed, again, closed_at=CLOSED + 2 * DAY, events=reopened) == "2.3.1"
+
+
+def test_what_was_said_before_a_reopening_belongs_to_another_closing() -> None:
+    hour = timedelta(hours=1)
+    flips = (
+        TimelineEvent("closed", CLOSED - 3 * hour, "monalisa"),
+        TimelineEvent("reopened", CLOSED - 2 * hour, "octocat"),
+        TimelineEvent("closed", CLOSED, "monalisa"),
+    )
+    assert told(said("Fixed in 2.3.0.", -3 * hour), events=flips) == ""
+    assert told(said("Fixed in 2.3.0.", -hour), events=flips) == "2.3.0"
 
 
 # What takes it back

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.server.model import WORKER
 from bot.server.queue import LEASE
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
@@ -144,12 +145,19 @@ class Campaign:
             until(lambda: self.stage.get("/healthz")[0] == 200, READY, self.stage.told)
 
     def replace(self, place: int) -> None:
-        """Kill the worker of this place, and start another one."""
+        """Kill the worker of this place, and start another one. Meanwhile one is at work that can take over."""
+        others = [each for at, each in enumerate(self.hands) if at != place]
+        until(lambda: {each.pid for each in others} & self.at_work(), READY, self.stage.told)
         self.note("worker", [self.hands[place].pid])
         self.hands[place].kill()
         self.hands[place].wait()
         time.sleep(self.chance.uniform(0, 1))
         self.hands[place] = self.stage.worker(place)
+
+    def at_work(self) -> set[object]:
+        """The ids of the workers that have said that they live; some may have been killed since."""
+        with self.stage.inbox() as ledger:
+            return {note["pid"] for name, (_, note) in ledger.heartbeats().items() if name.startswith(WORKER)}
 
     def note(self, what: str, pids: Sequence[int]) -> None:
         names = []

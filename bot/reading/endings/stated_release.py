@@ -23,7 +23,7 @@ _BY_PEOPLE = ("stated_in", "just_out", "planned_in")
 _BY_PROGRAMS = ("release_bot",)
 
 _MAY_NAME = re.compile(r"\d\.\d", re.ASCII)
-_WRITTEN = re.compile(rf"v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRE}?(?![\w-]|\.[\w*])", re.ASCII | re.IGNORECASE)
+_WRITTEN = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRE}?)(?![\w-])", re.ASCII | re.IGNORECASE)
 _RELEASE_BOT = re.compile(r"semantic-release(?:-?bot)?\Z", re.ASCII | re.IGNORECASE)
 """Programs that comment as ordinary accounts."""
 
