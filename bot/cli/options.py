@@ -199,6 +199,23 @@ def context(command: argparse.ArgumentParser) -> None:
     add("--as-of", type=moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
 
 
+@command(ASK, "digest --since 30d --html digest.html")
+def digest(command: argparse.ArgumentParser) -> None:
+    """List what maintainers should look at, as lists or as a page.
+
+    Six lists: reports of something that may be back, many reports of one thing, fixes that no release has, decisions,
+    answered questions that no page covers, and open duplicates of closed issues. It reads the whole memory.
+    """
+    add = command.add_argument
+    when = "since 2026-05-03, or in the last 7d, 4w, 6m, 1y (default 30d)"
+    add("--since", type=since, default="30d", metavar="WHEN", help=f"what happened {when}")
+    add("--limit", type=number(1, 100), default=10, metavar="N", help="how many in a list, 1 to 100 (default 10)")
+    add("--html", type=Path, metavar="FILE", help="write a page too")
+    add_memory(command)
+    add_json(command, "the digest")
+    add_header(command)
+
+
 @command(SET_UP, "init --write")
 def init(command: argparse.ArgumentParser) -> None:
     """Show or write the workflow and the settings.

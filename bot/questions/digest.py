@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from bot.comment.catalogue import count
 from bot.domain.answer import Context, Match
-from bot.domain.card import Card, CardId, Ruling, is_change, number_of, proven
+from bot.domain.card import Card, CardId, Passage, is_change, number_of, proven
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.kinds import Kind, OutcomeKind
@@ -50,6 +50,14 @@ _WEEK = timedelta(weeks=1)
 _ANSWERS = (OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND)
 
 
+class DigestRequest(NamedTuple):
+    """The time that a report is about, and how many items a section has at most."""
+
+    since: datetime
+    until: datetime
+    limit: int = SHOWN
+
+
 class EvidenceIssue(NamedTuple):
     """An issue that supports an item. ``why`` says in plain words what links them."""
 
@@ -69,7 +77,7 @@ class DigestItem(NamedTuple):
     facts: tuple[str, ...]
     evidence: tuple[EvidenceIssue, ...] = ()
     left: int = 0
-    quote: Ruling | None = None
+    quote: Passage | None = None
     weeks: tuple[int, ...] = ()
 
 
@@ -183,8 +191,7 @@ class DigestSource:
     library: Library
     settings: Settings
     place: RepositoryAddress
-    since: datetime
-    until: datetime
+    asked: DigestRequest
 
     def ready(self) -> DigestSource:
         """The source with the endings that follow from what is known of the changes, and without the words of people
@@ -200,7 +207,7 @@ class DigestSource:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
 
     def is_recent(self, moment: datetime | None) -> bool:
-        return moment is not None and self.since <= moment <= self.until
+        return moment is not None and self.asked.since <= moment <= self.asked.until
 
     def members(self, cluster: Cluster) -> list[ClusterMember]:
         """The members of a cluster that may be shown, newest first."""
@@ -217,18 +224,18 @@ class DigestSource:
         return is_merged
 
 
-def maintainer_report(
-    source: DigestSource, limit: int = SHOWN, tick: Callable[[int], None] = lambda _: None
-) -> MaintainerReport:
-    """The report with at most ``limit`` items in a section. ``tick`` is called as issues are compared."""
+def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda _: None) -> MaintainerReport:
+    """The whole report. ``tick`` is called as issues are compared."""
     source = source.ready()
     found = {name: list(make(source, tick)) for name, make in _SECTIONS.items()}
     return MaintainerReport(
         repo=source.place.repo or "",
-        since=source.since,
-        until=source.until,
+        since=source.asked.since,
+        until=source.asked.until,
         threads=len(source.cards),
-        sections=tuple(DigestSection(name, tuple(items[:limit]), len(items)) for name, items in found.items()),
+        sections=tuple(
+            DigestSection(name, tuple(items[: source.asked.limit]), len(items)) for name, items in found.items()
+        ),
         notes=() if _has_pages(source) else ("No page is remembered, so answered questions were not looked up.",),
     )
 
@@ -263,7 +270,7 @@ def _fixed_before(thread: Thread, source: DigestSource) -> list[Match]:
 def _back_item(card: Card, version: str, found: list[Match], source: DigestSource) -> DigestItem:
     first = found[0]
     release = (first.fix.release if first.fix else None) or first.outcome.release
-    facts = (f"reported on {version}", f"{cited(first.id)} was fixed in {release}", *first.why)
+    facts = (f"reported on {version}", f"{cited(first.id)} was fixed in {release}")
     evidence = tuple(EvidenceIssue(source.cards[match.id], match.why) for match in found)
     return DigestItem(card, card.created_at, facts, evidence, quote=_ending_words(source.cards[first.id]))
 
@@ -274,7 +281,7 @@ def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
         members = source.members(cluster)
         if cluster.canonical in source.cards and len(members) > 1:
             new = sum(source.is_recent(one.at) for one in members)
-            facts = (*_size(cluster), f"{new:,} of them in this time", f"since {cluster.first:%Y-%m-%d}")
+            facts = (_size(cluster), f"{new:,} of them in this time", f"since {cluster.first:%Y-%m-%d}")
             yield _cluster_item(cluster, facts, source)
 
 
@@ -282,7 +289,7 @@ def _cluster_item(cluster: Cluster, facts: tuple[str, ...], source: DigestSource
     card = source.cards[cluster.canonical]
     others = [one for one in source.members(cluster) if one.id != cluster.canonical]
     evidence = tuple(EvidenceIssue(source.cards[one.id], one.why) for one in others[:EVIDENCE])
-    weeks = weekly((one.at for one in source.members(cluster)), source.until)
+    weeks = weekly((one.at for one in source.members(cluster)), source.asked.until)
     return DigestItem(card, cluster.last, facts, evidence, len(others) - len(evidence), _ending_words(card), weeks)
 
 
@@ -318,9 +325,10 @@ def _fixed_not_released(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
 def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     kinds = (card for card in source.cards.values() if card.kind.is_on_github)
     made = [(card, one) for card in kinds for one in card.decisions if one.at and source.is_recent(one.at)]
-    for card, ruling in _newest(made, lambda made: made[1].at or source.since):
+    for card, ruling in _newest(made, lambda made: made[1].at or source.asked.since):
         later = (f"superseded by {ruling.superseded_by}",) if ruling.superseded_by else ()
-        yield DigestItem(card, ruling.at or source.since, later, quote=ruling)
+        quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id)
+        yield DigestItem(card, ruling.at or source.asked.since, later, quote=quote)
 
 
 def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
@@ -331,7 +339,7 @@ def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
         tick(1)
         if not _is_covered(cluster, source):
             answered = [one for one in source.members(cluster) if source.cards[one.id].ending.kind in _ANSWERS]
-            facts = (*_size(cluster), f"{len(answered):,} of them answered")
+            facts = (_size(cluster), f"{len(answered):,} of them answered")
             quote = next(filter(None, (_ending_words(source.cards[one.id]) for one in answered)), None)
             yield _cluster_item(cluster, facts, source)._replace(quote=quote)
 
@@ -386,7 +394,7 @@ def _original(key: CardId, cards: Mapping[CardId, Card]) -> Card | None:
     return found if found and key not in walked and found.kind.traits.has_state else None
 
 
-def _said_duplicate(thread: Thread, source: DigestSource) -> Ruling | None:
+def _said_duplicate(thread: Thread, source: DigestSource) -> Passage | None:
     """The last line of the thread that calls it a duplicate; None if it was unmarked later."""
     target = source.repeats[thread.id]
     opening = Message(thread.author, thread.role, thread.created_at, thread.body)
@@ -394,7 +402,8 @@ def _said_duplicate(thread: Thread, source: DigestSource) -> Ruling | None:
         line = next((one for one in message.text.split("\n") if _names_original(one, target, source.place.repo)), "")
         if line and not message.is_bot:
             unmarked = any(e.name == "unmarked_as_duplicate" and e.at >= message.created_at for e in thread.events)
-            told = Ruling(line.strip(), message.author, message.role, message.created_at, message.id)
+            said = line.strip()
+            told = Passage(thread.id, message.author, message.role, message.created_at, said, message.id)
             return None if unmarked else told
     return None
 
@@ -404,16 +413,15 @@ def _names_original(line: str, target: CardId, repo: str | None) -> bool:
     return any(one.action == "duplicate" and one.owner is None and one.number == target for one in found)
 
 
-def _ending_words(card: Card) -> Ruling | None:
+def _ending_words(card: Card) -> Passage | None:
     """The words in which the thread ended."""
     said = card.ending
-    return Ruling(said.quote, said.author, said.role, said.at, said.comment_id) if said.quote else None
+    return Passage(card.id, said.author, said.role, said.at, said.quote, said.comment_id) if said.quote else None
 
 
-def _size(cluster: Cluster) -> tuple[str, ...]:
-    return (
-        f"{count(len(cluster.members), 'report')} by {cluster.people:,} {'person' if cluster.people == 1 else 'people'}",
-    )
+def _size(cluster: Cluster) -> str:
+    people = f"{cluster.people:,} {'person' if cluster.people == 1 else 'people'}"
+    return f"{count(len(cluster.members), 'report')} by {people}"
 
 
 def _largest(clusters: Iterable[Cluster]) -> list[Cluster]:
