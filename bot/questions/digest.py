@@ -20,10 +20,10 @@ from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
 from bot.questions.views import cited, ending
 from bot.reading.references import find_references
-from bot.reading.versions import asked_version
+from bot.reading.versions import asked_version, stands
 from bot.recall.answer import with_endings
 from bot.recall.library import Library, WithoutWords, threads
-from bot.recall.pages import find_pages
+from bot.recall.pages import LEAST_TERMS, PageQuery, find_pages
 from bot.recall.similar import Limits, find_similar
 from bot.settings.schema import Settings
 
@@ -245,14 +245,26 @@ Tick = Callable[[int], None]
 
 def _possibly_back(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     ended_alike = (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE)
+    released = _releases(source)
     recent = [card for card in source.issues() if source.is_recent(card.created_at)]
     asked = [card for card in recent if card.state == "open" or card.ending.kind in ended_alike]
     for card in islice(_newest(asked, lambda card: card.created_at), COMPARED):
         tick(1)
         thread = threads(source.library, [card.id], None).get(card.id)
         version = asked_version(thread, source.place.repo) if thread else ""
-        if thread and version and (found := _fixed_before(thread, source)):
+        has_fixes = version and any(stands(version, *each) == "same or newer" for each in released)
+        if thread and has_fixes and (found := _fixed_before(thread, source)):
             yield _back_item(card, version, found, source)
+
+
+def _releases(source: DigestSource) -> set[tuple[str, datetime | None, datetime | None]]:
+    """The releases that are known to have a fix, each with its day and that of the merge."""
+    found = set()
+    for card in source.issues():
+        fix = source.fixes.get(card.id)
+        if release := (fix.release if fix else None) or card.ending.release:
+            found.add((release, fix.released_at if fix else None, fix.merged_at if fix else None))
+    return found
 
 
 def _fixed_before(thread: Thread, source: DigestSource) -> list[Match]:
@@ -316,7 +328,7 @@ def _fixed_not_released(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
         cluster = source.cluster_of(fix.id)
         facts = (
             f"fixed by {ref}{merged}",
-            *(_size(cluster) if cluster else ()),
+            *([_size(cluster)] if cluster else []),
             f"looked up on {fix.looked_at:%Y-%m-%d}",
         )
         yield DigestItem(card, fix.merged_at or fix.looked_at, facts, quote=_ending_words(card))
@@ -354,11 +366,12 @@ def _is_question(cluster: Cluster, source: DigestSource) -> bool:
 
 
 def _is_covered(cluster: Cluster, source: DigestSource) -> bool:
-    """Whether a page answers the canonical issue or one of the newest."""
+    """Whether a page answers the canonical issue or one of the newest. Questions of a few words count as answered, as
+    no page can be found for them."""
     wanted = replace(source.settings.pages, max_results=1)
     ids = dict.fromkeys([cluster.canonical, *(one.id for one in source.members(cluster)[:EVIDENCE])])
-    asked = threads(source.library, ids, None).values()
-    return any(find_pages(thread, source.library, wanted, source.place) for thread in asked)
+    asked = [one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= LEAST_TERMS]
+    return not asked or any(find_pages(thread, source.library, wanted, source.place) for thread in asked)
 
 
 def _has_pages(source: DigestSource) -> bool:
@@ -378,7 +391,7 @@ def _duplicates_of_closed(source: DigestSource, tick: Tick) -> Iterator[DigestIt
         quote = _said_duplicate(thread, source) if thread else None
         if quote:
             at = f" on {original.closed_at:%Y-%m-%d}" if original.closed_at else ""
-            facts = (f"a duplicate of {cited(original.id)}, which was closed{at}",)
+            facts = (f"said to be a duplicate of {cited(original.id)}, which was closed{at}",)
             evidence = (EvidenceIssue(original, (ending(original),)),)
             item = DigestItem(card, quote.at or card.created_at, facts, evidence, quote=quote)
             found.append((quote.role not in KNOWN_ROLES, item))

@@ -110,8 +110,9 @@ def answered(one: Thread, days: float) -> Thread:
     return replace(done, comments=(says(text, days, 50), says("Thanks, that worked!", days, 5, one.author, "NONE")))
 
 
+QUESTION = "Which of the database, the attachments and the settings have to be copied to the new machine?"
 MOVING = tuple(
-    answered(issue(key, title, "The wiki says nothing about it.", days), days - 1)
+    answered(issue(key, title, QUESTION, days), days - 1)
     for key, title, days in (
         (40, "How do I move to another machine?", 250),
         (66, "What must be copied to a new server?", 90),
@@ -120,7 +121,7 @@ MOVING = tuple(
 )
 
 PAGE = Thread(
-    "docs/docs/tags.md",
+    "docs:docs/tags.md",
     "Tags",
     "# Tags\n\nA tag groups links. Type it below the address.",
     "octocat",
@@ -180,5 +181,8 @@ def report(memory: Memory, clusters: tuple[Cluster, ...] = CLUSTERS) -> Maintain
 
 
 def unmarked(one: Thread, days: float) -> Thread:
-    """The issue after somebody has taken the mark of a duplicate back."""
-    return replace(one, events=(TimelineEvent("unmarked_as_duplicate", ago(days), "octocat"),))
+    """The issue closed and reopened since, as somebody has taken the mark of a duplicate back."""
+    names = ("closed", "reopened", "unmarked_as_duplicate")
+    return replace(
+        one, events=tuple(TimelineEvent(name, ago(days - hour / 24), "octocat") for hour, name in enumerate(names))
+    )
