@@ -33,7 +33,7 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
-    """All threads that GitHub shows, and the issue that each is said to duplicate."""
+    """All threads that GitHub shows, and the issue that somebody calls the original of each."""
     hidden = set(memory.state.manifest.unseen)
     cards: dict[CardId, Card] = {}
     repeats: dict[CardId, CardId] = {}

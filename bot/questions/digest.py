@@ -181,7 +181,7 @@ class MaintainerReport(NamedTuple):
 class DigestSource:
     """What a report is made from: all that is remembered, the settings, and the time that it is about.
 
-    ``cards`` holds all threads that may be shown; ``repeats`` maps one to the issue that it is said to duplicate.
+    ``cards`` holds all threads that may be shown; ``repeats`` maps one to the issue that somebody calls its original.
     """
 
     cards: Mapping[CardId, Card]
