@@ -39,7 +39,7 @@ EVERY = 30.0
 OURS = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-VERSION = 4
+VERSION = 5
 SCHEMA = "schema"
 """The heartbeat whose time is the version of the tables."""
 
@@ -89,6 +89,7 @@ create table if not exists budgets (
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);
+create table if not exists digests (lane text primary key, made_at {big} not null, told text not null);
 create table if not exists pulses (name text primary key, said_at {big} not null, note text not null)
 """
 _OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
@@ -111,6 +112,7 @@ MOVES = {
         """insert into queue (key, priority, since, due, ready) select lane, 1, min(received_at), 0, 0 from deliveries
         where state in ('waiting', 'working') group by lane""",
     ),
+    5: (),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""
 

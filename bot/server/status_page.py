@@ -47,6 +47,9 @@ SEEN = 0.015
 DEAD = "/dead"
 """The address of the page of dead deliveries."""
 
+DIGESTS = "/digests"
+"""The folder of the addresses of digests; each ends in the key of its repository."""
+
 ANSWERS = "precedent_answers_total"
 
 Values = dict[str, object]
@@ -82,6 +85,7 @@ def status_page(
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
     lanes = sorted(inbox.installations().lanes(), key=lambda row: (-row.last_run, row.name))
     names = {row.lane: row.name for row in lanes}
+    digests = inbox.digests().lanes()
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
@@ -96,7 +100,8 @@ def status_page(
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
         "repositories": [
-            _repository(each, now) for each in repository_list(lanes[:REPOSITORIES], inbox.installations(), scope, now)
+            _repository(each, now, has_digest=each.row.lane.key in digests)
+            for each in repository_list(lanes[:REPOSITORIES], inbox.installations(), scope, now)
         ],
         "more": max(0, len(lanes) - REPOSITORIES),
     }
@@ -274,7 +279,7 @@ def repository_of(delivery: Delivery, name: str = "") -> str:
     return delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}")
 
 
-def _repository(each: RepositoryStatus, now: Instant) -> Values:
+def _repository(each: RepositoryStatus, now: Instant, *, has_digest: bool) -> Values:
     row = each.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
     tags = ["private" if row.private else "", "observed" if each.is_observed else ""]
@@ -283,6 +288,7 @@ def _repository(each: RepositoryStatus, now: Instant) -> Values:
         "tags": [*filter(None, tags), *([each.state] if each.state in ("excluded", "suspended") else [])],
         "history": _history(each, now),
         "link": _link(DeliveryFilter(lane=row.lane)),
+        "digest": f"{DIGESTS}/{row.lane.key}" if has_digest else "",
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
