@@ -79,8 +79,10 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
 
 @pytest.mark.parametrize(
     "damaged",
-    ["", "[]", "{", '{"since": 1}', '{"since": true, "sections": []}', '{"since": 1, "sections": [["x", "1", []]]}']
-    + ['{"since": 1, "sections": [["x", 1, 7]]}', '{"since": 1, "sections": [[1]]}', "[" * 100_000],
+    [
+        *("", "[]", "{", '{"since": 1}', '{"since": true, "sections": []}', "[" * 100_000),
+        *(f'{{"since": 1, "sections": [{one}]}}' for one in ('["x", "1", []]', '["x", 1, 7]', "[1]", "7")),
+    ],
 )
 def test_a_damaged_row_is_none(sample: MaintainerReport, damaged: str) -> None:
     ledger = Days()
@@ -130,7 +132,7 @@ def test_the_page_asks_for_a_password_and_knows_no_other_repository(door: int) -
         found = asyncio.run(once(door, "GET", path, headers))
         return found.status, found.body.decode()
 
-    assert asked("/digests/1-17")[0] == 401
+    assert asked("/digests/1-17", host="localhost")[0] == 401
     for path in ("/digests/1-17", "/digests/x", "/digests/%2e%2e", "/digests/1-17/more"):
         assert asked(path, **knowing())[0] == 404
 
