@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.memory.branch_store import BranchStore
 from tests.cli.console import Run
+from tests.local_cache.test_local_memory import clone
+from tests.memory.remotes import bare_repository
 from tests.questions.digest_samples import REPO, remembering
 
 
@@ -68,6 +71,20 @@ def test_nothing_to_look_at_is_no_fault(store: Path, call: Run) -> None:
     assert told.code == 0
     assert "many_reports" not in told.out
     assert "decided_since" not in told.out
+
+
+def test_the_memory_branch_of_a_checkout_gives_the_same_as_a_store(
+    store: Path, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = bare_repository(tmp_path / "linkbarn.git")
+    with BranchStore(str(remote), "precedent") as branch:
+        remembering(branch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(clone(str(remote), tmp_path / "checkout"))
+    told, same = call("digest", *SINCE), call("digest", "--store", store, *SINCE)
+    assert told.code == 0
+    assert told.out == same.out
+    assert call("digest", *SINCE, "--offline").out == same.out
 
 
 @pytest.mark.parametrize("options", [("--since", "yesterday"), ("--limit", "0"), ("--limit", "101"), ("--since", "")])

@@ -12,6 +12,7 @@ from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.thread import Kind, Message, RepositoryAddress, Thread, ThreadId, TimelineEvent
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.memory.store import Store
 from bot.pipeline.digest import digest_source
 from bot.questions.digest import DigestRequest, DigestSource, MaintainerReport, maintainer_report
 from bot.settings.schema import Settings
@@ -152,13 +153,14 @@ CLUSTERS = (
 
 
 def remembering(
-    folder: Path,
+    place: Path | Store,
     threads: Iterable[Thread] = THREADS,
     fixes: Iterable[FixInfo] = FIXES,
     requests: Iterable[Request] = (),
 ) -> Memory:
-    """A memory of these threads; of two with one id the later counts."""
-    memory = Memory(FolderStore(folder), sleep=lambda _: None, repo=REPO).open()
+    """A memory of these threads in a folder or store; of two with one id the later counts."""
+    store = FolderStore(place) if isinstance(place, Path) else place
+    memory = Memory(store, sleep=lambda _: None, repo=REPO).open()
     records = tuple({one.id: one for one in threads}.values())
     memory.stage(Changes(records=records, fixes=tuple(fixes), requests=tuple(requests)))
     memory.commit("Remember")

@@ -41,8 +41,8 @@ def run_digest(given: argparse.Namespace) -> CommandResult:
 def _report(asked: DigestRequest, place: LocalMemory) -> MaintainerReport:
     settings = settings_of(place)
     server = place.home.removesuffix(f"/{place.repo}") or GITHUB
-    address = RepositoryAddress.at(server, place.repo or None)
     with memory_of(place, embedder_of(settings, place)) as memory, progress("Comparing issues", None) as tick:
+        address = RepositoryAddress.at(server, place.repo or memory.state.repo)
         report = digest_of_memory(memory, settings, address, asked, tick)
         for note in memory.notes:
             if note not in place.note:
