@@ -1,6 +1,7 @@
-"""Makes the pictures of the documentation in docs/images: comments, report, status page, terminal: `make picture`.
+"""Makes the pictures of the documentation in docs/images: comments, report, digest, status page, terminal.
 
-With names, only what they name: ``comment``, ``report``, ``gallery``, ``status``, ``terminal``.
+`make picture` takes all; with names, only what they name: ``comment``, ``report``, ``digest``, ``gallery``, ``status``,
+``terminal``.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
 from bot.server.health import readiness_checks
 from bot.server.status_page import status_page
 from tests.comment.gallery import GALLERY, NOW, REPOSITORY, rendered
 from tests.evaluation.samples import generated
+from tests.questions import digest_samples
 from tests.server.gallery import NOW as STATUS_NOW
 from tests.server.gallery import OPTIONS, a_day
 from tools.demo import ROOT, Stage, visible
@@ -36,6 +39,12 @@ REPORTS: Pictures = (
     ("report-phone.png", False, (390, 844, 2.0)),
 )
 """Name, whether it is dark, and how much of the page is seen: width, height, pixels for each CSS pixel."""
+
+DIGEST: Pictures = (
+    ("digest.png", False, (1200, 1500, 1.0)),
+    ("digest-dark.png", True, (1200, 1500, 1.0)),
+    ("digest-phone.png", False, (390, 844, 2.0)),
+)
 
 STATUS: Pictures = (
     ("status.png", False, (1040, 1500, 1.25)),
@@ -67,6 +76,14 @@ def report(folder: Path) -> Path:
     """The report on a replay that is made up, but looks like one of a repository."""
     file = folder / "report.html"
     file.write_text(render_report(generated(300)), encoding="utf-8")
+    return file
+
+
+def digest(folder: Path) -> Path:
+    """The digest of a memory that is made up."""
+    file = folder / "digest.html"
+    found = digest_samples.report(digest_samples.remembering(folder / "digest"))
+    file.write_text(render_digest(found, digest_samples.HOME), encoding="utf-8")
     return file
 
 
@@ -105,6 +122,7 @@ def take_gallery(folder: Path) -> None:
 TAKES = {
     "comment": lambda folder: take_story(story(folder)),
     "report": lambda folder: take_top(report(folder), REPORTS),
+    "digest": lambda folder: take_top(digest(folder), DIGEST),
     "status": lambda folder: take_top(status(folder), STATUS),
     "gallery": take_gallery,
     "terminal": lambda folder: take(screen(folder), IMAGES / "what.png", 860, scale=COMMENT_SCALE),

@@ -69,6 +69,11 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
         if by_hand == "forget" and event.number:
             forget_by_hand(event.number, bot)
             return
+        if by_hand == "digest" or (event.name == "schedule" and inputs.run == "digest"):
+            from bot.action.digest import write_digest
+
+            report.digest += write_digest(bot, around, inputs.since)
+            return
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove_on_memory(bot)
             if backtest and backtest.replayed:

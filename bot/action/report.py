@@ -27,15 +27,20 @@ _NOTE_CHARS = 1_000
 _CUT = "\n*The rest did not fit.*\n"
 
 
-def summarise(said: Iterable[CommentResult] = (), notes: Iterable[str] = (), problems: Iterable[str] = ()) -> str:
-    """The job summary as Markdown: problems first, then the result for each thread, then notes.
+def summarise(
+    said: Iterable[CommentResult] = (),
+    notes: Iterable[str] = (),
+    problems: Iterable[str] = (),
+    digest: Iterable[str] = (),
+) -> str:
+    """The job summary as Markdown: problems first, then the result for each thread, the digest, and notes.
 
-    At most 1 MB: a longer report ends after a whole entry and says so.
+    At most 1 MB: a longer report ends after a whole entry and says so. ``digest`` is Markdown that is harmless already.
     """
-    return _within(_entries(list(said), list(notes), list(problems)), MAX_BYTES)
+    return _within(_entries(list(said), list(notes), list(problems), list(digest)), MAX_BYTES)
 
 
-def _entries(said: list[CommentResult], notes: list[str], problems: list[str]) -> Iterable[str]:
+def _entries(said: list[CommentResult], notes: list[str], problems: list[str], digest: list[str]) -> Iterable[str]:
     yield "### Precedent\n"
     if problems:
         yield "\n**Needs attention**\n\n"
@@ -43,10 +48,11 @@ def _entries(said: list[CommentResult], notes: list[str], problems: list[str]) -
     if said:
         yield "\n**Threads**\n\n"
         yield from map(_said, said)
+    yield from digest
     if notes:
         yield "\n**How it went**\n\n"
         yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in notes)
-    if not (problems or said or notes):
+    if not (problems or said or notes or digest):
         yield "\nNothing to do.\n"
 
 
@@ -96,7 +102,7 @@ class ActionReport:
     """Collects what one run did and what went wrong. ``code`` is its exit code, the worst of all faults.
 
     ``notices`` need no action. ``is_dry``: nothing is written, so no later run continues from here. ``past`` holds the
-    recent conversations on the issue in the outputs.
+    recent conversations on the issue in the outputs. ``digest`` is the digest for maintainers, as Markdown.
     """
 
     said: list[CommentResult] = field(default_factory=list)
@@ -106,6 +112,7 @@ class ActionReport:
     code: int = 0
     is_dry: bool = False
     past: RecentConversations | None = None
+    digest: list[str] = field(default_factory=list)
 
     def add_results(self, said: Iterable[CommentResult]) -> None:
         """Add the results of a run, with their errors."""
@@ -155,7 +162,7 @@ def write_report(around: RunnerEnvironment, report: ActionReport) -> None:
     for note in report.notes:
         say(plain_log_line(note))
     if around.summary:
-        append(around.summary, summarise(shown, [*report.notices, *report.notes], report.failures))
+        append(around.summary, summarise(shown, [*report.notices, *report.notes], report.failures, report.digest))
     if around.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))

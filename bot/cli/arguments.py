@@ -28,6 +28,27 @@ _URL = re.compile(
 )
 
 
+_ACTION = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
+    r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
+    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
+    re.ASCII,
+)
+"""A repository at a commit, tag or branch, or an image; only characters without a meaning in YAML."""
+
+
+def is_action(text: str) -> bool:
+    """Whether a step can use this Action."""
+    return _ACTION.fullmatch(text) is not None
+
+
+def action_name(text: str) -> str:
+    """The name of an Action."""
+    if not is_action(text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
+    return text
+
+
 def issue(text: str) -> Issue:
     """An issue in any of the ways that people write one down."""
     named = issue_named(text)

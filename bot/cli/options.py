@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from bot.cli.arguments import (
+    action_name,
     add_answer,
     add_header,
     add_json,
@@ -45,14 +45,6 @@ MOST = 1_000_000
 SHELLS = ("bash", "zsh", "fish")
 STATES = ("waiting", "working", "done", "dead", "dropped")
 """Of deliveries: `bot.server.model.State`, which takes long to load."""
-
-_ACTION = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
-    r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
-    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
-    re.ASCII,
-)
-"""A repository at a commit, tag or branch, or an image; only characters without a meaning in YAML."""
 
 
 class CommandSpec(NamedTuple):
@@ -199,6 +191,23 @@ def context(command: argparse.ArgumentParser) -> None:
     add("--as-of", type=moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
 
 
+@command(ASK, "digest --since 30d --html digest.html")
+def digest(command: argparse.ArgumentParser) -> None:
+    """List what maintainers should look at, as lists or as a page.
+
+    Six lists: reports of something that may be back, many reports of one thing, fixes that no release has, decisions,
+    answered questions that no page covers, and open duplicates of closed issues. It reads the whole memory.
+    """
+    add = command.add_argument
+    when = "since 2026-05-03, or in the last 7d, 4w, 6m, 1y (default: the last 30d)"
+    add("--since", type=since, default="30d", metavar="WHEN", help=f"what happened {when}")
+    add("--limit", type=number(1, 100), default=10, metavar="N", help="how many in a list, 1 to 100 (default 10)")
+    add("--html", type=Path, metavar="FILE", help="write a page too")
+    add_memory(command)
+    add_json(command, "the digest")
+    add_header(command)
+
+
 @command(SET_UP, "init --write")
 def init(command: argparse.ArgumentParser) -> None:
     """Show or write the workflow and the settings.
@@ -218,7 +227,7 @@ def init(command: argparse.ArgumentParser) -> None:
     add("--write", action="store_true", help="write the files")
     add(
         "--action",
-        type=_action,
+        type=action_name,
         metavar="NAME@REF",
         help="the Action to use: OWNER/precedent@ and a commit or tag, or docker:// and an image",
     )
@@ -226,17 +235,6 @@ def init(command: argparse.ArgumentParser) -> None:
     add("--branch", metavar="NAME", help="the memory branch (default: precedent)")
     add("--force", action="store_true", help="replace a workflow that differs, or add one next to another")
     add_json(command, "the files and the next step")
-
-
-def is_action(text: str) -> bool:
-    """Whether a step can use this Action."""
-    return _ACTION.fullmatch(text) is not None
-
-
-def _action(text: str) -> str:
-    if not is_action(text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
-    return text
 
 
 @command(SET_UP, "doctor")

@@ -38,7 +38,7 @@ SHIPPED = shipped("templates")
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
 WORDS = "words.yml"
 PAGES = (
-    *("report.html.j2", "report.css", "report.js"),
+    *("report.html.j2", "report.css", "report.js", "digest.html.j2", "digest.css", "server_digest.html.j2"),
     *("status.html.j2", "delivery.html.j2", "dead.html.j2", "status.css"),
 )
 

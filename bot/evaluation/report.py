@@ -68,6 +68,11 @@ def render_report(backtest: Backtest) -> str:
             "commented": figures["commented"],
         },
     )
+    return valid_text(page)
+
+
+def valid_text(page: str) -> str:
+    """The page without control characters and half characters."""
     return page.translate(_UNSEEN).encode("utf-8", "replace").decode()
 
 

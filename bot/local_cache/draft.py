@@ -61,7 +61,7 @@ def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
     address = RepositoryAddress.at(server, place.repo or None, settings.recall_phrases)
     renderer = Renderer.of_repository(settings, templates_of(place), server, place.repo)
     thread = draft_thread(request)
-    with memory_of(place, _embedder(settings, place)) as memory:
+    with memory_of(place, embedder_of(settings, place)) as memory:
         known = recall(thread, memory, settings, address)
         known = replace(known, searched=known.searched + 1)  # the Action counts the new issue too
         said = comment_on(thread, known, renderer)
@@ -72,7 +72,7 @@ def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
     return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.turn_count)
 
 
-def _embedder(settings: Settings, place: LocalMemory) -> Embedder | None:
+def embedder_of(settings: Settings, place: LocalMemory) -> Embedder | None:
     """The text model named in the settings, None if there is none here."""
     if not settings.semantic.model or place.top is None:
         return None

@@ -93,6 +93,7 @@ create table if not exists budgets (
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
 create table if not exists tallied (seq {serial}, counted text not null);
+create table if not exists digests (repository text primary key, made_at {big} not null, told text not null);
 create table if not exists heartbeats (name text primary key, said_at {big} not null, note text not null)
 """
 _OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"

@@ -16,6 +16,7 @@ from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
 from bot.server.database import SCHEMA, Database, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
+from bot.server.digests import Digests
 from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox_rows import (
     MOST_ALONE,
@@ -188,6 +189,10 @@ class Inbox:
         """What the installations have left of GitHub's limits."""
         return Budgets(self.database.transaction, self.now)
 
+    def digests(self) -> Digests:
+        """The digests of the repositories."""
+        return Digests(self.database.transaction, self.now)
+
     def deliveries(
         self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
@@ -275,6 +280,7 @@ class Inbox:
             within(purging, self.now).purge(before)
             purge_audit(purging, before)
         self.budgets().purge(before)
+        self.digests().purge(before)
         add_up(self.database)
         return purged
 

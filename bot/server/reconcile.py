@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
 
 from bot.errors import PrecedentError, WorldError
@@ -31,6 +31,7 @@ from bot.github.events import CALM, Event
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
+from bot.pipeline.digest import digest_of_memory
 from bot.pipeline.handle import handle_event
 from bot.pipeline.outbox import UNSEEN
 from bot.pipeline.plan import BUSY, FULL
@@ -47,6 +48,7 @@ from bot.pipeline.setup import (
     open_repository_memory,
     read_settings,
 )
+from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import fields_of, run_context
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
@@ -85,6 +87,9 @@ PROMISED = 125_000
 LONGEST = 3_600_000
 PART = 60.0
 """Seconds of a history that one run reads: then it gives its lease back, so that a new issue waits no longer."""
+
+DIGEST_TIME = timedelta(days=30)
+"""How far the digest of a repository looks back."""
 
 UNAWAITED = CALM | {FOLLOW_UP}
 """Events that nobody waits for: their run may take the last steps of a rebuild."""
@@ -305,6 +310,16 @@ class RepositoryRun:
         if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
             self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
+        if all(each.event.name in CALM for each in self.work.deliveries) and not self.run_log.met:
+            self._make_digest(bot, memory)
+
+    def _make_digest(self, bot: RunContext, memory: Memory) -> None:
+        """Make the digest again if it is due, in a run that nobody waits for."""
+        digests, repository = self.dependencies.inbox.digests(), self.work.repository
+        if digests.is_due(repository) and not memory.state.manifest.reading:
+            self.run_log.on_stage("digest")
+            asked = DigestRequest(bot.now - DIGEST_TIME, bot.now)
+            digests.store(repository, digest_of_memory(memory, bot.settings, bot.place, asked))
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether an earlier event of this run already did the work for this one."""

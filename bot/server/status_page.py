@@ -47,6 +47,9 @@ SEEN = 0.015
 DEAD = "/dead"
 """The address of the page of dead deliveries."""
 
+DIGESTS = "/digests"
+"""The folder of the addresses of digests; each ends in the key of its repository."""
+
 ANSWERS = "precedent_answers_total"
 
 Values = dict[str, object]
@@ -82,7 +85,7 @@ def status_page(
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
     repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
     names = {row.repository: row.name for row in repositories}
-    left = inbox.budgets().left(CORE)
+    left, digests = inbox.budgets().left(CORE), inbox.digests().repositories()
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
@@ -97,7 +100,12 @@ def status_page(
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
         "repositories": [
-            _repository(each, left.get(each.row.repository.installation), now)
+            _repository(
+                each,
+                left.get(each.row.repository.installation),
+                now,
+                has_digest=each.row.repository.text in digests,
+            )
             for each in repository_list(repositories[:REPOSITORIES], inbox.installations(), scope, now)
         ],
         "more": max(0, len(repositories) - REPOSITORIES),
@@ -278,7 +286,7 @@ def repository_of(delivery: Delivery, name: str = "") -> str:
     )
 
 
-def _repository(each: RepositoryStatus, left: int | None, now: Instant) -> Values:
+def _repository(each: RepositoryStatus, left: int | None, now: Instant, *, has_digest: bool) -> Values:
     row = each.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
     tags = ["private" if row.private else "", "observed" if each.is_observed else ""]
@@ -287,6 +295,7 @@ def _repository(each: RepositoryStatus, left: int | None, now: Instant) -> Value
         "tags": [*filter(None, tags), *([each.state] if each.state in ("excluded", "suspended") else [])],
         "history": _history(each, now),
         "link": _link(DeliveryFilter(repository=row.repository)),
+        "digest": f"{DIGESTS}/{row.repository.text}" if has_digest else "",
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",

@@ -30,6 +30,7 @@ from bot.server.dead_letters import replay_or_drop
 from bot.server.dead_page import DeadView, dead_page, operation_of
 from bot.server.delivery_context import receipt
 from bot.server.delivery_filter import DeliveryFilter
+from bot.server.digest_page import server_digest_page
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.log import log_fields
@@ -38,7 +39,7 @@ from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.status_page import DEAD, delivery_page, policy, status_page
+from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, guid, receive
 from bot.server.writer import GroupCommitWriter
 
@@ -204,6 +205,7 @@ def create_app(door: WebDoor) -> Starlette:
         Route("/metrics", endpoint=shown.metrics),
         Route("/", endpoint=shown.status),
         Route("/deliveries/{seq}", endpoint=shown.delivery),
+        Route(f"{DIGESTS}/{{key}}", endpoint=shown.digest),
         Route("/operate", endpoint=shown.operate),
         Route(DEAD, endpoint=shown.dead, methods=["GET"]),
         Route(DEAD, endpoint=shown.change_dead, methods=["POST"]),
@@ -311,6 +313,17 @@ class StatusRoutes:
         name = inbox.installations().repository(found[0].repository).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
+    def digest(self, request: Request) -> Response:
+        """Return the page of a repository's digest."""
+        if isinstance(role := self._role(request), Response):
+            return role
+        door, key = self._door, _repository_key(request.path_params["key"])
+        row = door.inbox.installations().repository(key) if key else None
+        if key is None or row is None or not row.name:
+            return PlainTextResponse("no such repository\n", 404, PRIVATE)
+        found, home = door.inbox.digests().of(key), f"{door.options.server_url}/{row.name}"
+        return _page(server_digest_page(found, row.name, home, door.clock()), 200 if found else 404)
+
     def dead(self, request: Request) -> Response:
         """Return the page of dead deliveries."""
         if isinstance(role := self._role(request), Response):
@@ -378,11 +391,14 @@ async def _form(request: Request) -> dict[str, str]:
 def _wanted(query: Mapping[str, str]) -> DeliveryFilter:
     """The filter in the address; invalid parts are ignored."""
     state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
+    return DeliveryFilter(state, _repository_key(query.get("repository", "")), _number(query.get("before", "")))
+
+
+def _repository_key(text: str) -> RepositoryKey | None:
     try:
-        repository = RepositoryKey.of(query.get("repository", "")[:35])
+        return RepositoryKey.of(text[:35])
     except ValueError:
-        repository = None
-    return DeliveryFilter(state, repository, _number(query.get("before", "")))
+        return None
 
 
 def _number(text: str) -> int:

@@ -54,6 +54,7 @@ def _section(kind: type, explanation: str) -> Any:
     return field(default_factory=kind, metadata={"rule": SettingRule(explanation)})
 
 
+_AGE = "an age in days, weeks, months or years, such as 7d, 4w, 6m or 1y"
 _LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
 GLOB = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
 _BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
@@ -313,7 +314,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]
+Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest", "digest"]
 
 OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
 """Inputs and the settings that they override."""
@@ -325,8 +326,13 @@ class Inputs:
 
     token: str = setting("", "The token that reads the repository and writes the memory and the comment.", secret=True)
     config: str = setting(".github/precedent.yml", "Path of the settings on the default branch.", **GLOB)
-    run: Run = setting("", "What a run by hand does; other events ignore it.", choices=get_args(Run))
+    run: Run = setting(
+        "", "What a run by hand does; other events ignore it, but a schedule may make a digest.", choices=get_args(Run)
+    )
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
+    since: str = setting(
+        "30d", "How far back run digest looks.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE
+    )
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 
 

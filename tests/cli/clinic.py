@@ -35,7 +35,7 @@ WORKFLOW = """on:
     inputs:
       run:
         type: choice
-        options: [catch-up, rebuild, answer, forget, backtest]
+        options: [catch-up, rebuild, answer, forget, backtest, digest]
 permissions: {}
 concurrency:
   group: precedent

@@ -48,15 +48,15 @@ DRIFTS = {
     "an input by another name": Drift("action.yml", "  dry-run:\n", "  dryrun:\n", REFERENCE, "dryrun"),
     "the default of an input": Drift("action.yml", "default: 'false'", "default: 'true'", REFERENCE, "dry-run"),
     "what an input may be": Drift(
-        "action.yml", "answer, forget, backtest.'", "answer, forget.'", REFERENCE, "backtest"
+        "action.yml", "forget, backtest, digest.'", "forget, digest.'", REFERENCE, "backtest"
     ),
     "what an input is for": Drift(
         "action.yml", "The issue, when run is answer or forget.", "The issue.", REFERENCE, "when run is answer"
     ),
     "a choice of an input in the code": Drift(
         "bot/settings/schema.py",
-        '"answer", "forget", "backtest"]',
-        '"answer", "forget", "replay"]',
+        '"backtest", "digest"]',
+        '"replay", "digest"]',
         REFERENCE,
         "replay",
     ),

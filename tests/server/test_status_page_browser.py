@@ -11,6 +11,8 @@ import pytest
 from bot.server.access import Role
 from bot.server.dead_page import DeadView, dead_page
 from bot.server.delivery_filter import DeliveryFilter
+from bot.server.digest_page import server_digest_page
+from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import readiness_checks
 from bot.server.status_page import delivery_page, status_page
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
@@ -36,6 +38,7 @@ def hostile_groups() -> Days:
     return ledger
 
 
+SECTIONS = (SectionNumbers("Possibly back", 2, (90, 91)), SectionNumbers("Decided since", 99, tuple(range(1, 60))))
 PAGES: dict[str, Callable[[], str]] = {
     "day": lambda: status(a_day()),
     "hostile": lambda: status(hostile(), DeliveryFilter(before=40)),
@@ -48,6 +51,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "groups-to-look-at": lambda: dead_page(dead(DENIED, AWAY), NOW, Role.LOOK, DeadView()),
     "hostile-groups": lambda: dead_page(hostile_groups(), NOW, Role.OPERATE, DeadView()),
     "one-group": lambda: dead_page(dead(*[AWAY] * 40), NOW, Role.OPERATE, DeadView(AWAY, 30)),
+    "digest": lambda: server_digest_page(
+        StoredDigest(NOW, NOW, SECTIONS), "octo-org/compass", "https://x.example", NOW
+    ),
+    "hostile-digest": lambda: server_digest_page(StoredDigest(NOW, NOW, SECTIONS), "x" * 200, "", NOW),
+    "no-digest": lambda: server_digest_page(None, "octo-org/compass", "", NOW),
     "no-group": lambda: dead_page(empty(), NOW, Role.OPERATE, DeadView()),
 }
 

@@ -36,6 +36,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "context --issue": ("--issue", "14"),
     "answer": ("14",),
     "check": (__file__,),
+    "digest": (),
     "outcomes": (),
     "import": (str(SAMPLE),),
     "backtest": (),
@@ -145,7 +146,7 @@ def newer(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "run", ["event", "comment", "schedule", "rebuild", "backtest", "catch-up", "answer", "dry run"]
+    "run", ["event", "comment", "schedule", "rebuild", "backtest", "digest", "catch-up", "answer", "dry run"]
 )
 def test_the_action_writes_nothing_and_says_nothing(run: str, stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     stage.github.clock.advance(300)

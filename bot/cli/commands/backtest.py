@@ -24,7 +24,7 @@ def run_backtest(given: argparse.Namespace) -> object:
         backtest = learner.backtest(memory.ranking, given.last, given.seconds, tick)
     memory.close()
     if given.html:
-        _write(given.html, render_report(backtest))
+        write_page(given.html, render_report(backtest))
     figures = summary(backtest)
     return figures if given.json else _replay_table(in_words(backtest), figures)
 
@@ -36,7 +36,7 @@ def _replay_table(words: str, figures: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(path: Path, text: str) -> None:
+def write_page(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

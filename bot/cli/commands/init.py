@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bot.cli.arguments import is_action
 from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import place_of
-from bot.cli.options import is_action
 from bot.cli.output import show
 from bot.comment.clean_text import clean, one_line
 from bot.errors import UserError, WorldError

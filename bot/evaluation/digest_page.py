@@ -1,0 +1,114 @@
+"""Renders the digest for maintainers as one self-contained HTML file: the counts, what to look at first, six lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from html import escape
+
+from bot.comment.catalogue import count, day
+from bot.comment.clean_text import cut, one_line
+from bot.comment.render import render_page
+from bot.domain.card import Card
+from bot.evaluation.plots import bar, line
+from bot.evaluation.report import valid_text
+from bot.questions.addresses import said_url, url_of
+from bot.questions.digest import DigestItem, DigestSection, EvidenceIssue, MaintainerReport, SectionName
+from bot.questions.digest_views import days_of, quoted_by
+from bot.questions.views import cited
+
+_LONGEST = 300
+_BAR, _GAP, _HIGH = 8, 2, 36
+"""Width of the bar of a week, the gap after it, and the height of the highest, in units of the drawing."""
+
+
+def render_digest(report: MaintainerReport, home: str) -> str:
+    """The page as HTML in valid Unicode that loads nothing; the same report gives the same bytes.
+
+    ``home`` is the address of the repository, "" if unknown. All texts are escaped.
+    """
+    values = {
+        "repo": report.repo,
+        "lead": f"{days_of(report)}: {count(report.total, 'thing')} to look at.",
+        "threads": count(report.threads, "thread"),
+        "tiles": [_tile(section) for section in report.sections],
+        "first": [_first(name, item, home) for name, item in report.highlights],
+        "sections": [_section(section, report.until, home) for section in report.sections if section.total],
+        "empty": [section.name.title for section in report.sections if not section.total],
+        "notes": report.notes,
+    }
+    return valid_text(render_page("digest.html.j2", values))
+
+
+def _tile(section: DigestSection) -> dict[str, object]:
+    return {"name": section.name.title, "key": section.name.name, "count": section.total}
+
+
+def _first(name: SectionName, item: DigestItem, home: str) -> dict[str, object]:
+    said = "" if item.facts or item.quote is None else item.quote.text
+    return _named(item.card, home) | {"section": name.title, "facts": _line([*item.facts, said])}
+
+
+def _section(section: DigestSection, until: datetime, home: str) -> dict[str, object]:
+    return {
+        "key": section.name.name,
+        "title": section.name.title,
+        "about": section.name.about,
+        "total": section.total,
+        "items": [_item(one, until, home) for one in section.items],
+        "left": count(section.left, "other") if section.left else "",
+    }
+
+
+def _item(item: DigestItem, until: datetime, home: str) -> dict[str, object]:
+    quote = item.quote
+    said = {"text": _short(quote.text), "by": quoted_by(item), "url": said_url(quote, home)} if quote else None
+    return _named(item.card, home) | {
+        "state": item.card.state,
+        "day": day(item.at),
+        "iso": item.at.date().isoformat(),
+        "facts": _line(item.facts),
+        "quote": said,
+        "evidence": [_evidence(one, home) for one in item.evidence],
+        "left": f"{item.left:,}" if item.left else "",
+        "plot": plot_weeks(item.weeks, until) if any(item.weeks) else "",
+        "weeks": weeks_in_words(item.weeks, until) if any(item.weeks) else "",
+    }
+
+
+def _evidence(one: EvidenceIssue, home: str) -> dict[str, object]:
+    return _named(one.card, home) | {"why": _line(one.why)}
+
+
+def _named(card: Card, home: str) -> dict[str, object]:
+    title = _short(card.title) or "(no title)"
+    return {"id": _short(cited(card.id)), "title": title, "url": url_of(card, home)}
+
+
+def plot_weeks(weeks: Sequence[int], until: datetime) -> str:
+    """A drawing of the reports of each week, the last on the right."""
+    width, most = len(weeks) * (_BAR + _GAP) - _GAP, max(weeks)
+    name = escape(weeks_in_words(weeks, until))
+    parts = [f'<svg class="weeks" viewBox="0 0 {width} {_HIGH + 1}" role="img" aria-label="{name}">']
+    for place, reports in enumerate(weeks):
+        if reports:
+            height = _HIGH * reports / most
+            parts.append(bar(place * (_BAR + _GAP), _HIGH - height, (_BAR, height), "bar-full"))
+    return "".join([*parts, line((0, _HIGH + 0.5), (width, _HIGH + 0.5), "axis"), "</svg>"])
+
+
+def weeks_in_words(weeks: Sequence[int], until: datetime) -> str:
+    """The reports of the last weeks in a sentence."""
+    most = max(weeks)
+    last = max(place for place, reports in enumerate(weeks) if reports == most)
+    end = until - timedelta(weeks=len(weeks) - 1 - last)
+    busiest = f"at most {most:,} in a week, that to {day(end)}"
+    return f"{count(sum(weeks), 'report')} in the last {len(weeks)} weeks, {busiest}"
+
+
+def _line(parts: Sequence[str]) -> str:
+    return " · ".join(_short(part).replace("`", "") for part in parts if part)
+
+
+def _short(text: str) -> str:
+    return cut(one_line(text), _LONGEST)

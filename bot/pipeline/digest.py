@@ -1,0 +1,55 @@
+"""Makes the digest for maintainers from a whole memory; nothing is fetched or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from bot.domain.card import Card, CardId, card_of
+from bot.domain.thread import RepositoryAddress
+from bot.memory.memory import Memory
+from bot.memory.shards import DIGESTS, read_texts
+from bot.questions.digest import DigestRequest, DigestSource, MaintainerReport, maintainer_report
+from bot.recall.clusters import clusters_of
+from bot.settings.schema import Settings
+
+
+def digest_of_memory(
+    memory: Memory,
+    settings: Settings,
+    place: RepositoryAddress,
+    asked: DigestRequest,
+    tick: Callable[[int], None] = lambda _: None,
+) -> MaintainerReport:
+    """The digest of an opened memory. ``tick`` is called as issues are compared."""
+    return maintainer_report(digest_source(memory, settings, place, asked), tick)
+
+
+def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, asked: DigestRequest) -> DigestSource:
+    """All that the digest is made from."""
+    cards, repeats = _cards(memory)
+    fixes = {fix.id: fix for fix in memory.state.every_fix()}
+    return DigestSource(cards, repeats, fixes, clusters_of(memory), memory, settings, place, asked)
+
+
+def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
+    """All threads that GitHub shows, and the issue that somebody calls the original of each."""
+    hidden = set(memory.state.manifest.unseen)
+    cards: dict[CardId, Card] = {}
+    repeats: dict[CardId, CardId] = {}
+    for path, data in memory.state.base.digest_shards():
+        for key, line in read_texts(data):
+            card = card_of(line)
+            if card and card.id == key and key not in hidden and DIGESTS.path(key) == path:
+                cards[key] = card._replace(summary="", keywords=(), errors=(), references=())  # saves a third
+                if '"duplicate"' in line and (target := _repeated(line)):
+                    repeats[key] = target
+    return cards, repeats
+
+
+def _repeated(line: str) -> int:
+    """The first issue of this repository that the text of a thread calls its original; 0 without one."""
+    found = json.loads(line).get("references")
+    told = (one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
+    numbers = (one.get("number") for one in told if one.get("action") == "duplicate" and not one.get("owner"))
+    return next((number for number in numbers if isinstance(number, int) and number > 0), 0)

@@ -1,0 +1,101 @@
+"""The digest of each repository as the server keeps it: the numbers of issues, without any of their text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bot.server.database import Transaction, written
+from bot.server.model import DAY, Instant, RepositoryKey
+
+if TYPE_CHECKING:
+    from bot.questions.digest import DigestSection, MaintainerReport
+
+OFTEN = 7 * DAY
+"""Milliseconds after which a digest is made again. One takes a worker seconds, of a large repository half a minute."""
+
+_MOST = 100
+_LARGEST = 1 << 31
+
+
+class SectionNumbers(NamedTuple):
+    """A section of a digest: its title, how many items it has, and the issues of the first ones."""
+
+    title: str
+    total: int
+    numbers: tuple[int, ...] = ()
+
+
+class StoredDigest(NamedTuple):
+    """A digest of the time from ``since`` until it was made."""
+
+    made_at: Instant
+    since: Instant
+    sections: tuple[SectionNumbers, ...]
+
+
+class Digests:
+    """The table ``digests``. Each method uses a transaction from ``opened``."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
+        self._opened = opened
+        self._now = now
+
+    def of(self, repository: RepositoryKey) -> StoredDigest | None:
+        """Return the digest of a repository; None if there is none, or it is damaged."""
+        with self._opened() as asking:
+            row = asking.row(
+                "select made_at, told from digests where repository = :repository", repository=repository.text
+            )
+        return _stored(int(row["made_at"]), row["told"]) if row else None
+
+    def repositories(self) -> frozenset[str]:
+        """Return the keys of the repositories that have one."""
+        with self._opened() as asking:
+            return frozenset(row["repository"] for row in asking.rows("select repository from digests"))
+
+    def is_due(self, repository: RepositoryKey) -> bool:
+        """Whether the last one is older than OFTEN, or there is none."""
+        found = self.of(repository)
+        return found is None or found.made_at <= self._now() - OFTEN
+
+    def store(self, repository: RepositoryKey, report: MaintainerReport) -> None:
+        """Store the numbers of a digest, in place of the last one."""
+        sections = [[one.name.title, one.total, list(_numbers(one))] for one in report.sections]
+        told = {"since": round(1000 * report.since.timestamp()), "sections": sections}
+        sql = (
+            "insert into digests (repository, made_at, told) values (:repository, :now, :told)"
+            " on conflict (repository) do update set made_at = excluded.made_at, told = excluded.told"
+        )
+        with self._opened() as keeping:
+            keeping.change(sql, repository=repository.text, now=self._now(), told=written(told))
+
+    def purge(self, before: Instant) -> None:
+        """Delete those made before then: their repositories are gone, or nothing happens in them."""
+        with self._opened() as purging:
+            purging.change("delete from digests where made_at < :before", before=before)
+
+
+def _numbers(section: DigestSection) -> Iterable[int]:
+    return dict.fromkeys(item.card.id for item in section.items if isinstance(item.card.id, int))
+
+
+def _stored(made_at: Instant, text: str) -> StoredDigest | None:
+    try:
+        told = json.loads(text)
+        sections = (SectionNumbers(str(title), _whole(total), _issues(ids)) for title, total, ids in told["sections"])
+        return StoredDigest(made_at, _whole(told["since"]), tuple(sections))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _issues(found: Any) -> tuple[int, ...]:
+    return tuple(number for number in map(_whole, found[:_MOST]) if 0 < number < _LARGEST)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("no number")
+    return value

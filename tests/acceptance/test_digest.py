@@ -1,0 +1,72 @@
+"""The digest through the Action's door: by hand and by schedule, in the job summary and as a page, without a write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.stage import DECISION, Stage, summary, with_past
+
+HOSTILE = "@octocat </details><img src=x> [x](https://evil.example) #1"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A repository whose memory has a decision, and an open duplicate of a closed issue with a hostile title."""
+    with with_past(Stage(tmp_path)) as stage:
+        number = stage.github.open_issue("hubot", HOSTILE, "Duplicate of #2, but for the screen.")
+        assert stage.act("issues", "opened", number) == 0
+        stage.github.clock.advance(60)
+        stage.github.mark()
+        yield stage
+
+
+def page(stage: Stage) -> Path:
+    return stage.folder / ".precedent" / "digest.html"
+
+
+@pytest.mark.parametrize("event", ["workflow_dispatch", "schedule"])
+def test_a_digest_is_in_the_summary_and_in_a_page_and_nothing_is_written(stage: Stage, event: str) -> None:
+    before = stage.memory().state.base.snapshot.revision
+    assert stage.act(event, inputs={"run": "digest", "since": "1y"}) == 0
+    told = summary(stage)
+    assert "From 5 January 2025 to 5 January 2026: 2 decisions were made and 1 open issue repeats a closed one." in told
+    assert f"> {DECISION}" in told.replace("\u200b", "")
+    assert "The digest as a page is in " in told
+    assert "<h1>What to look at</h1>" in page(stage).read_text(encoding="utf-8")
+    assert stage.github.writes == 0
+    assert stage.memory().state.base.snapshot.revision == before
+
+
+def test_what_strangers_wrote_is_harmless_in_both(stage: Stage) -> None:
+    assert stage.act("workflow_dispatch", inputs={"run": "digest"}) == 0
+    for text in (summary(stage), page(stage).read_text(encoding="utf-8")):
+        assert "<img" not in text
+        assert "</details>" not in text
+    assert "@octocat" not in summary(stage)
+    assert "](https://evil" not in summary(stage)
+
+
+def test_a_digest_needs_no_api(stage: Stage) -> None:
+    assert stage.act("schedule", inputs={"run": "digest"}) == 0
+    assert [request.path for request in stage.github.recent] == []
+
+
+def test_a_usual_schedule_makes_no_digest_and_an_event_none_either(stage: Stage) -> None:
+    assert stage.act("schedule") == 0
+    assert stage.act("issues", "edited", 3, inputs={"run": "digest"}) == 0
+    assert not page(stage).exists()
+
+
+def test_the_time_that_it_looks_back_is_checked(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+    for since in ("yesterday", "2026-01-01", "9999y"):
+        assert stage.act("schedule", inputs={"run": "digest", "since": since}) == 2
+    assert 'input "since" must be an age in days, weeks, months or years' in capfd.readouterr().out
+
+
+def test_the_digest_of_an_empty_repository_says_so(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        assert stage.act("schedule", inputs={"run": "digest"}) == 0
+        assert "nothing to look at in 0 threads." in summary(stage)

@@ -1,0 +1,97 @@
+"""The digest in Chromium: nothing for axe to blame, no errors, no scrolling to the side, and what matters in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.evaluation.digest_page import render_digest
+from bot.questions.digest import MaintainerReport
+from tests.evaluation.test_digest_page import EMPTY, hostile
+from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
+from tests.questions.digest_samples import HOME, remembering, report
+from tools.screenshot import Browser, Tab, find_chromium, running
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[[MaintainerReport, str], Tab]
+BOTTOM = "document.querySelector('{}').getBoundingClientRect().bottom"
+LONG = "x" * 5_000
+SAMPLES = ["usual", "empty", "words without an end", "from right to left"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium()) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, MaintainerReport]:
+    usual = report(remembering(tmp_path_factory.mktemp("digest") / "store"))
+    return dict(zip(SAMPLES, (usual, EMPTY, hostile(LONG), hostile("\u202e\u05d0" * 300)), strict=True))
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Open:
+    def open_page(one: MaintainerReport, window: str) -> Tab:
+        width, height, dark = WINDOWS[window]
+        file = tmp_path / "digest.html"
+        file.write_text(render_digest(one, HOME), encoding="utf-8")
+        tab = Tab(browser, dark)
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        tab.resize(width, height)
+        tab.open(file)
+        return tab
+
+    return open_page
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_axe_finds_nothing_and_nothing_goes_wrong(
+    opened: Open, reports: dict[str, MaintainerReport], sample: str, window: str
+) -> None:
+    tab = opened(reports[sample], window)
+    tab.picture()
+    tab.run(axe())
+    assert tab.run(AXE) == []
+    assert tab.run(TOO_WIDE) == 0
+    assert tab.run("problems") == []
+
+
+def test_axe_would_find_a_colour_that_is_too_pale(opened: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = opened(reports["usual"], "light")
+    tab.run("document.querySelector('.about').style.color = '#ccc'")
+    tab.run(axe())
+    assert [found.split(":")[0] for found in tab.run(AXE)] == ["color-contrast"]
+
+
+def test_counts_and_the_things_to_look_at_first_are_on_the_first_screen(
+    opened: Open, reports: dict[str, MaintainerReport]
+) -> None:
+    for window in ("light", "dark", "phone"):
+        tab = opened(reports["usual"], window)
+        place = BOTTOM.format(".first li:last-child" if window != "phone" else ".first li:first-child")
+        assert tab.run(place) <= WINDOWS[window][1]
+
+
+def test_nothing_is_wider_than_the_smallest_phone(opened: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = opened(reports["usual"], "phone")
+    tab.resize(360, 640)
+    tab.picture()
+    assert tab.run(TOO_WIDE) == 0
+
+
+def test_dark_is_dark(opened: Open, reports: dict[str, MaintainerReport]) -> None:
+    script = "getComputedStyle(document.body).backgroundColor"
+    assert opened(reports["usual"], "dark").run(script) == "rgb(19, 21, 23)"
+    assert opened(reports["usual"], "light").run(script) == "rgb(246, 246, 243)"
+
+
+def test_a_count_leads_to_its_section(opened: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = opened(reports["usual"], "phone")
+    tab.run("document.querySelector('a[href=\"#duplicates_of_closed\"]').click()")
+    assert tab.run("document.getElementById('duplicates_of_closed').getBoundingClientRect().top") < 844
