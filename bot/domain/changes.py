@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
@@ -168,6 +169,8 @@ class Changes:
     ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one. The
     comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
     ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
+    ``links`` has an item for each thread that was compared for clusters, also where nothing was found; all threads from
+    ``linked_to`` on were. ``relink``: all are to be compared again.
     """
 
     records: tuple[Record, ...] = ()
@@ -181,6 +184,9 @@ class Changes:
     cursor: datetime | None = None
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
+    links: tuple[ClusterLinks, ...] = ()
+    linked_to: ThreadId | None = None
+    relink: bool = False
 
 
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})

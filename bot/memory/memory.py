@@ -293,6 +293,9 @@ class Memory:
         mine = replace(
             changes,
             pages=self.state.base.manifest.fit_pages(changes.pages, known),
+            linked_to=changes.linked_to
+            if known.links.down_to == self.state.base.manifest.links.down_to is not None
+            else None,
             answers=tuple(said for said in changes.answers if said.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),

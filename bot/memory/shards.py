@@ -1,4 +1,4 @@
-"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments.
+"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments, signs of clusters.
 
 How each is written and read, and how two states of one are merged: with the same result in either order.
 """
@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from bot.domain.changes import AnswerRecord, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
@@ -254,6 +255,23 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
     )
 
 
+def cluster_links_fields(found: ClusterLinks) -> dict[str, object] | None:
+    """The signs of one thread as JSON; None for no sign."""
+    return _plain_fields(found) if found.links else None
+
+
+def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
+    """The inverse of `cluster_links_fields`, within bounds, and whether each sign could be read."""
+    found, is_whole = parse_each(_listed(line["links"], MAX_LINKS), _parse_cluster_link)
+    return ClusterLinks(parse_key(line["id"]), parse_time(line["at"]), tuple(found)), is_whole
+
+
+def _parse_cluster_link(line: Line) -> ClusterLink:
+    if not _REQUEST_NAME.fullmatch(line["sign"]):
+        raise ValueError("not a sign")
+    return ClusterLink(parse_key(line["to"]), line["sign"], clean(line.get("words"))[:MAX_WORDS])
+
+
 def parse_renewal(line: Line) -> Renewal:
     """The inverse of `stored_fields`."""
     about = parse_key(line["about"])
@@ -303,7 +321,13 @@ COMMENTS = StoredShard(
     parse_thread_comments,
     "which comments show some threads is not known until the next rebuild",
 )
-SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
+CLUSTERS = StoredShard(
+    "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"
+)
+EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
+"""What an event reads of its thread."""
+
+SCHEMAS = (*EVENT_SCHEMAS, CLUSTERS)
 
 MAX_REQUESTS = 200
 """Requests that are kept for one thread, and in the manifest for the last hour."""
@@ -345,6 +369,11 @@ def later_answer(new: AnswerRecord, stood: AnswerRecord | None) -> AnswerRecord:
 def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:
     """The one that was looked at later."""
     return new if stood is None else max(new, stood, key=lambda fix: (fix.looked_at, repr(fix)))
+
+
+def later_links(new: ClusterLinks, stood: ClusterLinks | None) -> ClusterLinks:
+    """The signs of the later state of the thread; of the same state, what was found last."""
+    return stood if stood and stood.at > new.at else new
 
 
 def union(*requests: Iterable[Request]) -> list[Request]:

@@ -13,19 +13,20 @@ from bot.domain.changes import (
     FORGET,
     AnswerRecord,
     Changes,
-    CommentKey,
     FixInfo,
     Renewal,
     Request,
     StandingComment,
     ThreadComments,
 )
+from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.memory.base_state import CHUNK, BaseState, files_of
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
+    LinkProgress,
     bytes_hash,
     next_pending,
     promised_comments,
@@ -34,9 +35,10 @@ from bot.memory.manifest import (
 )
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
 from bot.memory.places import RECORD_FOLDER, record_path
-from bot.memory.records import encode_record, in_order, same_content, sort_key, wins
+from bot.memory.records import encode_record, in_order, key_in, same_content, sort_key, wins
 from bot.memory.shards import (
     ANSWERS,
+    CLUSTERS,
     COMMENTS,
     DIGESTS,
     FIXES,
@@ -47,9 +49,11 @@ from bot.memory.shards import (
     joined,
     later_answer,
     later_fix,
+    later_links,
     read_lines,
     recent,
 )
+from bot.memory.thread_comments import ThreadCommentChanges
 from bot.ranking.weights import shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
@@ -59,60 +63,6 @@ Value = TypeVar("Value")
 
 Progress = Callable[[int], None]
 FileEdits = dict[str, bytes | None]
-
-
-class ThreadCommentChanges:
-    """Which of our comments stand on each thread, and which show it: as ``read`` gives them, with a run's changes.
-
-    Reads nothing before it is asked. A comment that is put again, or is older than the stored one, changes nothing."""
-
-    def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
-        self._read = read
-        self._comments: dict[ThreadId, dict[int, StandingComment]] = {}
-        self._shown: dict[ThreadId, dict[CommentKey, bool]] = {}
-
-    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """The comments on these threads and those that show them, for threads that have one."""
-        wanted = list(dict.fromkeys(ids))
-        stored = self._read(wanted)
-        found = {key: self._now(stored.get(key, ThreadComments(key))) for key in wanted}
-        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in}
-
-    def put(self, comments: Iterable[StandingComment]) -> None:
-        """Replace the stored state of these comments. One that shows nothing is removed."""
-        new = list(comments)
-        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
-        for one in new:
-            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
-            stood = next((each for each in linked.comments if each.reply == one.reply), None)
-            if stood is None or one.at >= stood.at:
-                self._comments.setdefault(one.id, {})[one.reply] = one
-                for key in stood.shows if stood else ():
-                    self._shown.setdefault(key, {})[one.comment_key] = False
-                for key in one.shows:
-                    self._shown.setdefault(key, {})[one.comment_key] = True
-
-    def drop(self, ids: Iterable[ThreadId]) -> None:
-        """Remove the comments on threads that are gone."""
-        known = [one for linked in self.of(ids).values() for one in linked.comments]
-        self.put(replace(one, shows=(), quotes=()) for one in known)
-
-    def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
-        """Rebuild the lists of where threads are shown from ``comments``, all of them; ``listed`` are today's lists."""
-        for linked in listed:
-            self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
-        self.put(comments)
-
-    def changed(self) -> dict[ThreadId, ThreadComments]:
-        touched = dict.fromkeys([*self._comments, *self._shown])
-        return {key: ThreadComments(key) for key in touched} | self.of(touched)
-
-    def _now(self, stored: ThreadComments) -> ThreadComments:
-        comments = {one.reply: one for one in stored.comments} | self._comments.get(stored.id, {})
-        shown = dict.fromkeys(stored.shown_in, True) | self._shown.get(stored.id, {})
-        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
-        keys = sorted((key for key, is_shown in shown.items() if is_shown), key=lambda key: (sort_key(key[0]), key[1]))
-        return ThreadComments(stored.id, tuple(standing), tuple(keys))
 
 
 class MemoryState:
@@ -131,6 +81,7 @@ class MemoryState:
         self._answers: dict[ThreadId, AnswerRecord] = {}
         self._requests: dict[ThreadId, tuple[Request, ...]] = {}
         self._fixes: dict[ThreadId, FixInfo] = {}
+        self._links: dict[ThreadId, ClusterLinks] = {}
         self._comments = ThreadCommentChanges(partial(base.values, COMMENTS))
         self._passed: dict[ThreadId, datetime] = {}  # later revisions with the same content, which were not stored
         self._model_files: dict[str, bytes] = {}
@@ -185,6 +136,22 @@ class MemoryState:
     def every_fix(self) -> list[FixInfo]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes."""
         return [fix for key, fix in (self.base.every(FIXES) | self._fixes).items() if not self._is_gone(key)]
+
+    def every_link(self) -> dict[ThreadId, ClusterLinks]:
+        """The signs of clusters that were found, by thread. Reads all shards of them."""
+        return {
+            key: found for key, found in (self.base.every(CLUSTERS) | self._links).items() if not self._is_gone(key)
+        }
+
+    def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
+        """The threads that are still to be compared for clusters: those that changed, then the others, newest first;
+        and whether all newer ones were compared before."""
+        progress = self.manifest.links
+        for changed in sorted(progress.behind, key=sort_key, reverse=True):
+            yield changed, False
+        for key in map(key_in, reversed(self._record_paths())):
+            if key is not None and not progress.has_passed(key):
+                yield key, True
 
     def every_thread_comments(self) -> list[ThreadComments]:
         """Our comments on all threads, and where each thread is shown, in no order."""
@@ -268,6 +235,7 @@ class MemoryState:
         self._note_answers(changes.answers)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
+        self._note_links(changes)
         self._comments.drop(record.id for record in records if isinstance(record, Tombstone))
         self._comments.put(changes.standing)
         if changes.read_whole:
@@ -366,7 +334,8 @@ class MemoryState:
             if isinstance(record, Thread):
                 self._digests[record.id] = read_digest(record, repo=self.repo)
             tick(1)
-        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones)
+        links = self.manifest.links.with_changed(record.id for record in records if _may_cluster(record))
+        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones, links=links)
 
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop all that is kept of these threads besides their records; the shards follow when they are written.
@@ -453,6 +422,18 @@ class MemoryState:
             if old != now and (old is None or replace(old, looked_at=now.looked_at) != now):
                 self._owe(fix.id, now.looked_at)
 
+    def _note_links(self, changes: Changes) -> None:
+        """Keep the signs of clusters. A thread that changed since it was compared stays to be compared."""
+        records, stood = self.records(one.id for one in changes.links), self._stored_links(changes.links)
+        current = [one for one in changes.links if one.id not in records or records[one.id].revised_at <= one.at]
+        self._links |= {one.id: later_links(one, stood.get(one.id)) for one in current}
+        progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
+        links = progress.with_compared({one.id for one in current}, changes.linked_to)
+        self.manifest = replace(self.manifest, links=links)
+
+    def _stored_links(self, found: Iterable[ClusterLinks]) -> dict[ThreadId, ClusterLinks]:
+        return self._values(CLUSTERS, self._links, [one.id for one in found])
+
     def _relist(self) -> None:
         """Rebuild the lists of which comments show a thread. A comment by an earlier version shows its matches."""
         linked = self.every_thread_comments()
@@ -471,6 +452,7 @@ class MemoryState:
             (ANSWERS, self._answers | forgotten),
             (REQUESTS, self._requests | nothing | self.requests(nothing)),
             (FIXES, self._fixes | nothing),
+            (CLUSTERS, self._links | nothing),
             (COMMENTS, self._comments.changed()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
@@ -495,3 +477,8 @@ class MemoryState:
 
 def _is_page(record: Record) -> bool:
     return isinstance(record, Thread) and record.kind is Kind.PAGE
+
+
+def _may_cluster(record: Record) -> bool:
+    """Whether it is an issue, or gone."""
+    return not isinstance(record, Thread) or record.kind.traits.is_suggested

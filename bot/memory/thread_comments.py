@@ -1,0 +1,64 @@
+"""Which of our comments stand on each thread, and which show it, with the changes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from bot.domain.changes import CommentKey, StandingComment, ThreadComments
+from bot.domain.thread import ThreadId
+from bot.memory.records import sort_key
+
+
+class ThreadCommentChanges:
+    """Which of our comments stand on each thread, and which show it: as ``read`` gives them, with a run's changes.
+
+    Reads nothing before it is asked. A comment that is put again, or is older than the stored one, changes nothing."""
+
+    def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
+        self._read = read
+        self._comments: dict[ThreadId, dict[int, StandingComment]] = {}
+        self._shown: dict[ThreadId, dict[CommentKey, bool]] = {}
+
+    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
+        """The comments on these threads and those that show them, for threads that have one."""
+        wanted = list(dict.fromkeys(ids))
+        stored = self._read(wanted)
+        found = {key: self._now(stored.get(key, ThreadComments(key))) for key in wanted}
+        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in}
+
+    def put(self, comments: Iterable[StandingComment]) -> None:
+        """Replace the stored state of these comments. One that shows nothing is removed."""
+        new = list(comments)
+        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
+        for one in new:
+            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
+            stood = next((each for each in linked.comments if each.reply == one.reply), None)
+            if stood is None or one.at >= stood.at:
+                self._comments.setdefault(one.id, {})[one.reply] = one
+                for key in stood.shows if stood else ():
+                    self._shown.setdefault(key, {})[one.comment_key] = False
+                for key in one.shows:
+                    self._shown.setdefault(key, {})[one.comment_key] = True
+
+    def drop(self, ids: Iterable[ThreadId]) -> None:
+        """Remove the comments on threads that are gone."""
+        known = [one for linked in self.of(ids).values() for one in linked.comments]
+        self.put(replace(one, shows=(), quotes=()) for one in known)
+
+    def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
+        """Rebuild the lists of where threads are shown from ``comments``, all of them; ``listed`` are today's lists."""
+        for linked in listed:
+            self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
+        self.put(comments)
+
+    def changed(self) -> dict[ThreadId, ThreadComments]:
+        touched = dict.fromkeys([*self._comments, *self._shown])
+        return {key: ThreadComments(key) for key in touched} | self.of(touched)
+
+    def _now(self, stored: ThreadComments) -> ThreadComments:
+        comments = {one.reply: one for one in stored.comments} | self._comments.get(stored.id, {})
+        shown = dict.fromkeys(stored.shown_in, True) | self._shown.get(stored.id, {})
+        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
+        keys = sorted((key for key, is_shown in shown.items() if is_shown), key=lambda key: (sort_key(key[0]), key[1]))
+        return ThreadComments(stored.id, tuple(standing), tuple(keys))
