@@ -246,6 +246,12 @@ class Manifest:
         """The states that hold here too: of each source, only what ``known`` lacked was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
+    def fit_linked(self, linked_to: ThreadId | None, known: Manifest) -> ThreadId | None:
+        """How far threads were compared that holds here too. Where none was compared, or another run went on, changes
+        since ``known`` may not be noted."""
+        is_same = self.links.down_to is not None and self.links.down_to == known.links.down_to
+        return linked_to if is_same else None
+
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which a comment was promised, within a day before the newest."""
         written = sorted([*self.written, *moments])

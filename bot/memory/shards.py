@@ -13,7 +13,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from bot.domain.changes import AnswerRecord, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.changes import (
+    JUDGING,
+    AnswerRecord,
+    FixInfo,
+    Renewal,
+    Request,
+    StandingComment,
+    ThreadComments,
+)
 from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
@@ -338,7 +346,7 @@ RECENT = timedelta(hours=1)
 WAITING = timedelta(days=7)
 """How long a request stays recent without a reply: the next run may be as late as a repository's settings allow."""
 
-STANDING = frozenset({"wrong", "off", "on"})
+STANDING = frozenset({"wrong", "off", "on"}) | JUDGING
 """Requests that hold until they are revoked. They are kept before all others."""
 
 _PROGRESS = {"pending": 0, "refused": 1, "done": 2}

@@ -1,0 +1,329 @@
+"""Builds clusters: threads that report one thing, from the signs that were found for each of them.
+
+The result depends on the signs alone, in whatever order they were found. Threads are taken oldest first. One joins the
+cluster that holds it: by its anchors, which are the oldest thread and those that people call the same, or by two
+members that the anchors hold. So no chain of threads, each a little like the next, becomes a cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from bot.domain.card import name_of
+from bot.domain.changes import Request, judgements, wrong_pairs
+from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
+from bot.domain.digest import IndexEntry
+from bot.domain.thread import ThreadId
+from bot.settings.schema import ClusterSettings
+
+DUPLICATE, SAID, HEARD, NAMED = "duplicate", "said", "heard", "named"
+TEXT, ERROR, FILE, NAME, TITLE, ALIKE = "text", "error", "file", "name", "title", "alike"
+
+WEIGHTS = {NAMED: 2.0, DUPLICATE: 1.5, SAID: 1.0, TEXT: 1.0, HEARD: 0.5, ALIKE: 0.5, ERROR: 0.5, TITLE: 0.5}
+WEIGHTS |= {FILE: 0.25, NAME: 0.25}
+"""How much each sign says: people's words, the same text, and what two texts share. Likeness alone is half of it."""
+
+HOLDS = 1.0
+"""Least weight of the signs between two threads that holds them together."""
+
+PEOPLE = frozenset({NAMED, DUPLICATE, SAID})
+"""Signs that come from somebody who read both threads."""
+
+MAX_MEMBERS = 40
+MAX_STRANGERS = 5
+"""Members behind which only an unknown author stands: one for each account, so that none makes a cluster large."""
+
+UNCORRECTED = ClusterSettings()
+MAX_WHY = 3
+MAX_CHAIN = 10
+TWO = 2
+
+_PHRASES = {
+    NAMED: ("named as the same as {}", "{} is named as the same"),
+    DUPLICATE: ("marked as a duplicate of {}", "{} is marked as a duplicate of it"),
+    SAID: ("said to be the same as {}", "{} is said to be the same"),
+    HEARD: ("a reporter says it is the same as {}", "a reporter says that {} is the same"),
+    TEXT: ("same text as {}", "same text as {}"),
+    ERROR: ("same error as {}", "same error as {}"),
+    FILE: ("same file as {}", "same file as {}"),
+    NAME: ("same name as in {}", "same name as in {}"),
+    TITLE: ("nearly the same title as {}", "nearly the same title as {}"),
+    ALIKE: ("nearest to {}, and {} to it", "nearest to {}, and {} to it"),
+}
+
+
+class ClusterMemory(Protocol):
+    """What clusters are built from."""
+
+    def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]: ...
+
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
+
+    def every_request(self) -> Sequence[Request]: ...
+
+
+def clusters_of(memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED) -> tuple[Cluster, ...]:
+    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments."""
+    links = memory.cluster_links()
+    opinions = Opinions.of(memory.every_request(), settings)
+    named = (key for pair in opinions.same for key in pair)
+    ids = dict.fromkeys((*links, *(link.to for one in links.values() for link in one.links), *named))
+    return build_clusters(links, memory.entries(ids), opinions)
+
+
+Pair = frozenset[ThreadId]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """What people said about pairs of threads: which are the same, which are not, and which is an original.
+
+    ``originals`` are in the order of their saying, each after the thread that it was said on, before who said it. Of
+    what was said about one pair the last counts.
+    """
+
+    same: frozenset[Pair] = frozenset()
+    different: frozenset[Pair] = frozenset()
+    originals: tuple[tuple[ThreadId, ThreadId, str], ...] = ()
+
+    @classmethod
+    def of(cls, requests: Iterable[Request], settings: ClusterSettings) -> Opinions:
+        """The opinions in comments, overruled by those in the settings."""
+        by_thread: dict[ThreadId, list[Request]] = {}
+        for request in requests:
+            by_thread.setdefault(request.id, []).append(request)
+        judged = [(r.at, r.comment_id, key, on, r) for on, rs in by_thread.items() for key, r in judgements(rs).items()]
+        last: dict[Pair, str] = {frozenset(pair): "different" for pair in wrong_pairs(r for _, r in _flat(by_thread))}
+        originals: list[tuple[ThreadId, ThreadId, str]] = []
+        for _, _, key, on, request in sorted(judged, key=lambda one: (one[0], one[1], str(one[2]))):
+            last[frozenset((on, key))] = request.name
+            if request.name == "original":
+                originals.append((on, key, request.by))
+        for name in ("different", "same", "original"):
+            for one, other in pairs_in(getattr(settings, name)):
+                last[frozenset((one, other))] = name
+                if name == "original":
+                    originals.append((one, other, ""))
+        both = {pair: name for pair, name in last.items() if len(pair) == TWO}
+        different = frozenset(pair for pair, name in both.items() if name == "different")
+        return cls(frozenset(both) - different, different, tuple(originals))
+
+
+def _flat(by_thread: Mapping[ThreadId, Iterable[Request]]) -> Iterator[tuple[ThreadId, Request]]:
+    return ((key, request) for key, requests in by_thread.items() for request in requests)
+
+
+def pairs_in(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """The pairs of numbers in settings such as ``#12 #7: the same crash``."""
+    for text in texts:
+        one, other = text.partition(":")[0].split()
+        yield int(one.lstrip("#")), int(other.lstrip("#"))
+
+
+@dataclass(slots=True)
+class _Group:
+    """A cluster while it is built: its oldest thread, those that stand for it, those that they hold, and the others."""
+
+    seed: ThreadId
+    anchors: set[ThreadId]
+    core: set[ThreadId]
+    members: list[ThreadId]
+    strangers: set[str] = field(default_factory=set)
+
+
+Bonds = dict[ThreadId, dict[ThreadId, list[tuple[ThreadId, ClusterLink]]]]
+"""Thread → thread → the signs between both, each with the thread that it was found for."""
+
+
+def build_clusters(
+    links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, IndexEntry], opinions: Opinions
+) -> tuple[Cluster, ...]:
+    """The clusters that these signs and opinions make of the threads in ``entries``."""
+    bonds = _bonds(links, entries, opinions)
+    order = sorted(bonds, key=lambda key: _age(entries[key]))
+    builder = _Builder(bonds, entries, opinions)
+    for key in order:
+        builder.place(key)
+    for key in order:
+        builder.place_late(key)
+    found = [_cluster(group, bonds, entries, opinions) for group in builder.groups if len(group.members) >= TWO]
+    return tuple(sorted(found, key=lambda one: (one.last, one.first, one.id), reverse=True))
+
+
+def _age(entry: IndexEntry) -> tuple[datetime, int, str]:
+    return entry.created_at, entry.id if isinstance(entry.id, int) else 0, str(entry.id)
+
+
+def _bonds(links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Bonds:
+    found: Bonds = {}
+
+    def add(one: ThreadId, link: ClusterLink) -> None:
+        is_known = one in entries and link.to in entries and one != link.to
+        if is_known and entries[one].kind.traits.is_suggested and entries[link.to].kind.traits.is_suggested:
+            found.setdefault(one, {}).setdefault(link.to, []).append((one, link))
+            found.setdefault(link.to, {}).setdefault(one, []).append((one, link))
+
+    for key, one in links.items():
+        for link in one.links:
+            add(key, link)
+            if link.sign == DUPLICATE and (original := _original(link.to, links)) not in (link.to, key):
+                add(key, ClusterLink(original, DUPLICATE))
+    for pair in opinions.same:
+        younger, older = sorted(pair, key=lambda key: _age(entries[key]) if key in entries else (), reverse=True)
+        add(younger, ClusterLink(older, NAMED))
+    return found
+
+
+def _original(key: ThreadId, links: Mapping[ThreadId, ClusterLinks]) -> ThreadId:
+    """The end of the chain of duplicates that begins with this thread."""
+    walked = [key]
+    while len(walked) <= MAX_CHAIN and walked[-1] in links:
+        marked = next((link.to for link in links[walked[-1]].links if link.sign == DUPLICATE), None)
+        if marked is None or marked in walked:
+            break
+        walked.append(marked)
+    return walked[-1]
+
+
+class _Builder:
+    """Puts threads into clusters, one after the other."""
+
+    def __init__(self, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> None:
+        self.groups: list[_Group] = []
+        self._bonds, self._entries = bonds, entries
+        self._of: dict[ThreadId, _Group] = {}
+        self._apart: dict[ThreadId, set[ThreadId]] = {}
+        for one, other in map(tuple, opinions.different):
+            self._apart.setdefault(one, set()).add(other)
+            self._apart.setdefault(other, set()).add(one)
+
+    def place(self, key: ThreadId) -> None:
+        """Put a thread into the cluster of older threads that holds it, or begin one with an older thread."""
+        near = self._near(key)
+        near = {other: weight for other, weight in near.items() if self._is_older(other, key)}
+        if self._join(key, near):
+            return
+        free = [other for other in near if other not in self._of]
+        for other in sorted(free, key=lambda one: (-near[one], _age(self._entries[one]))):
+            group = _Group(other, {other}, {other}, [other])
+            if self._entries[other].is_unvouched_at(None):
+                group.strangers.add(self._entries[other].author.casefold())
+            if self._may_join(key, group):
+                self._of[other] = group
+                self.groups.append(group)
+                self._add(key, group)
+                return
+
+    def place_late(self, key: ThreadId) -> None:
+        """Put a thread that belongs nowhere yet into a cluster that holds it by now."""
+        if key not in self._of:
+            self._join(key, self._near(key))
+
+    def _near(self, key: ThreadId) -> dict[ThreadId, float]:
+        """The threads that enough signs tie to this one, with their weight."""
+        weights = {other: weight_of(link for _, link in found) for other, found in self._bonds[key].items()}
+        return {other: weight for other, weight in weights.items() if weight >= HOLDS}
+
+    def _is_older(self, one: ThreadId, other: ThreadId) -> bool:
+        return _age(self._entries[one]) < _age(self._entries[other])
+
+    def _join(self, key: ThreadId, near: Mapping[ThreadId, float]) -> bool:
+        weights: dict[ThreadId, float] = {}
+        for other, weight in near.items():
+            if other in self._of:
+                seed = self._of[other].seed
+                weights[seed] = weights.get(seed, 0.0) + weight
+        for seed in sorted(weights, key=lambda one: (-weights[one], _age(self._entries[one]))):
+            group = self._of[seed]
+            held_by = group.core & near.keys()
+            if (held_by & group.anchors or len(held_by) >= TWO) and self._may_join(key, group):
+                self._add(key, group)
+                return True
+        return False
+
+    def _may_join(self, key: ThreadId, group: _Group) -> bool:
+        entry = self._entries[key]
+        if not self._apart.get(key, set()).isdisjoint(group.members):
+            return False
+        if not entry.is_unvouched_at(None):
+            return True
+        return len(group.strangers) < MAX_STRANGERS and entry.author.casefold() not in group.strangers
+
+    def _add(self, key: ThreadId, group: _Group) -> None:
+        self._of[key] = group
+        group.members.append(key)
+        if self._entries[key].is_unvouched_at(None):
+            group.strangers.add(self._entries[key].author.casefold())
+            return
+        signs = {other: {link.sign for _, link in found} for other, found in self._bonds[key].items()}
+        if any(other in group.anchors for other in self._near(key)):
+            group.core.add(key)
+        if PEOPLE & signs.get(group.seed, set()):
+            group.anchors.add(key)
+
+
+def weight_of(links: Iterable[ClusterLink]) -> float:
+    """How much these signs between two threads say together; a sign that is there twice counts once."""
+    return sum(WEIGHTS.get(sign, 0.0) for sign in sorted({link.sign for link in links}))
+
+
+def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Cluster:
+    canonical = _canonical(group, bonds, entries, opinions)
+    others = [key for key in group.members if key != canonical]
+    kept = sorted(
+        [canonical, *sorted(others, key=lambda key: _age(entries[key]))[1 - MAX_MEMBERS :]],
+        key=lambda key: _age(entries[key]),
+    )
+    members = tuple(
+        ClusterMember(
+            key, () if key == canonical else _why(key, kept, bonds), entries[key].created_at, entries[key].author
+        )
+        for key in kept
+    )
+    return Cluster(
+        id=f"c{group.seed}",
+        canonical=canonical,
+        members=members,
+        people=len({one.author.casefold() for one in members}),
+        first=members[0].at,
+        last=members[-1].at,
+        name=entries[canonical].title,
+    )
+
+
+def _canonical(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> ThreadId:
+    """The thread that was named last, else the one that most others are marked as duplicates of, else the oldest.
+
+    An unknown author whom nobody vouches for names none.
+    """
+    inside = set(group.members)
+    for on, original, by in reversed(opinions.originals):
+        if on in inside and original in inside:
+            entry = entries[on]
+            if not (entry.is_unvouched_at(None) and entry.author.casefold() == by.casefold()):
+                return original
+    marked = Counter(
+        link.to
+        for key in group.members
+        for other, found in bonds[key].items()
+        for source, link in found
+        if link.sign == DUPLICATE and source == key and other in inside
+    )
+    return min(group.members, key=lambda key: (-marked[key], _age(entries[key])))
+
+
+def _why(key: ThreadId, members: Iterable[ThreadId], bonds: Bonds) -> tuple[str, ...]:
+    """The strongest signs that tie a thread to other members, in words."""
+    inside = set(members)
+    found = [(other, source, link) for other, each in bonds[key].items() if other in inside for source, link in each]
+    found.sort(key=lambda one: (-WEIGHTS.get(one[2].sign, 0.0), name_of(one[0]), one[2].words))
+    return tuple(dict.fromkeys(_reason(key, other, source, link) for other, source, link in found))[:MAX_WHY]
+
+
+def _reason(key: ThreadId, other: ThreadId, source: ThreadId, link: ClusterLink) -> str:
+    phrase = _PHRASES[link.sign][source != key].replace("{}", name_of(other), 1).replace("{}", "that")
+    return f"{phrase}: {link.words}" if link.words else phrase
