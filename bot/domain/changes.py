@@ -43,9 +43,9 @@ class Request:
 
     ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``same``, ``different``, ``original``, ``off``, ``on``,
     ``forget``, ``help`` or ``recall``; ``at`` is when the comment was written; ``comment_id`` is the thread's own
-    number if the opening text asks, or if somebody started a run for it. ``about`` holds the threads that it names. ``state``
-    is ``pending`` (stored, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in `AnswerRecord`;
-    ``reply_id`` is the reply.
+    number if the opening text asks, or if somebody started a run for it. ``about`` holds the threads that it names.
+    ``state`` is ``pending`` (stored, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in
+    `AnswerRecord`; ``reply_id`` is the reply.
     """
 
     id: ThreadId

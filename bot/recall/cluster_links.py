@@ -15,25 +15,43 @@ from bot.domain.digest import IndexEntry
 from bot.domain.thread import KNOWN_ROLES, Thread, ThreadId
 from bot.ranking.features import question, title_terms
 from bot.reading.analyzer import terms
-from bot.reading.endings.engine import original_named
+from bot.reading.endings.engine import named_same, original_named
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import statements
-from bot.recall.clusters import ALIKE, DUPLICATE, ERROR, FILE, HEARD, NAME, SAID, TEXT, TITLE
+from bot.recall.clusters import (
+    ALIKE,
+    DUPLICATE,
+    ERROR,
+    HEARD,
+    NAME,
+    NEAR,
+    SAID,
+    SAME_TITLE,
+    TEXT,
+    TITLE,
+    weight_of,
+)
 from bot.recall.comparison import Comparison, compare
 from bot.recall.library import Library, similar_query, threads
 from bot.recall.similar import NOWHERE, is_next_in_series
 
-NEAREST = 3
-"""Older threads that a thread is compared with."""
+NEAREST = 5
+"""Older threads that a thread is compared with, and among which it has to be found from there."""
 
-MUTUAL = 1
-"""Each of two threads is among so many that are most like the other one."""
+ALMOST = 0.8
+"""A thread with this part of the best score is as near as the best: many reports of one thing are equally near."""
 
-RARE = 12
-"""Threads that may hold an error, a file or a name that two of them share: more common ones say nothing."""
+FEW_ERRORS, FEW_NAMES = 8, 16
+"""Threads that may hold an error, or a name or file, that two of them share: more common ones say nothing."""
 
-ALIKE_TITLES, LEAST_TITLE = 0.5, 3
-"""Least share of common words in two titles that say the same, and least number of these words."""
+LEAST_WORDS = 3
+"""Words of an error: a constant alone is no error."""
+
+ALIKE_TITLES, SAME_TITLES, LEAST_TITLE = 0.6, 0.75, 2
+"""Least share of common words in two titles that are alike, or the same, and least number of these words."""
+
+LEAST_SIGNS = 0.4
+"""Least weight of other signs for which it is worth looking whether two threads are near to each other."""
 
 MAX_SAID = 10
 _POINTS = re.compile(r"#\d|\bGH-\d|/(?:issues|pull)/\d", re.ASCII | re.IGNORECASE)
@@ -79,7 +97,7 @@ def _called_same(text: str, own: ThreadId) -> Iterator[ThreadId]:
     if not _POINTS.search(text):
         return
     for sentence in statements(text):
-        original = original_named(sentence, own)
+        original = original_named(sentence, own) or named_same(sentence, own)
         if original is not None:
             yield original
 
@@ -97,9 +115,8 @@ def _shared(thread: Thread, library: Library) -> Iterator[ClusterLink]:
     near = [texts[hit.entry.id] for hit in hits if hit.entry.id in texts]
     for place, (other, both) in enumerate(zip(near, compare(thread, near, asked, library), strict=True)):
         signs = list(_signs(thread, other, both, library))
-        if signs and place < MUTUAL and _is_near(thread, other, library):
-            signs.append(ClusterLink(other.id, ALIKE))
-        yield from signs
+        if weight_of(signs) >= LEAST_SIGNS and (found := _nearness(thread, other, library, is_nearest=place == 0)):
+            yield from (ClusterLink(other.id, found), *signs)
 
 
 def _is_fit(entry: IndexEntry, thread: Thread) -> bool:
@@ -107,29 +124,39 @@ def _is_fit(entry: IndexEntry, thread: Thread) -> bool:
     return is_other and entry.author.casefold() != thread.author.casefold() and not is_next_in_series(thread, entry)
 
 
-def _is_near(thread: Thread, other: Thread, library: Library) -> bool:
-    """Whether a search for the other thread, made when this one was opened, finds this one among the nearest."""
+def _nearness(thread: Thread, other: Thread, library: Library, *, is_nearest: bool) -> str:
+    """ALIKE where each thread is the nearest of the other one, NEAR where it is among the nearest, else "".
+
+    Asked from the other thread as of the moment at which this one was opened. ``is_nearest``: seen from this one.
+    """
     hits = library.search(
         similar_query(other),
-        limit=MUTUAL,
+        limit=2 * NEAREST,
         before=thread.created_at + _MOMENT,
         keep=lambda entry: _is_fit(entry, other),
     )
-    return any(hit.entry.id == thread.id for hit in hits)
+    place = next((place for place, hit in enumerate(hits) if hit.entry.id == thread.id), None)
+    if place is None:
+        return ""
+    if place == 0 and is_nearest:
+        return ALIKE
+    return NEAR if place < NEAREST or hits[place].score >= ALMOST * hits[0].score else ""
 
 
 def _signs(thread: Thread, other: Thread, both: Comparison, library: Library) -> Iterator[ClusterLink]:
-    """What two texts share that few others have. Two of one kind say no more than one."""
+    """What two texts share that few others have. Several of one kind say no more than one."""
     if both.is_same:
         yield ClusterLink(other.id, TEXT)
     ours, theirs = title_terms(thread.title), title_terms(other.title)
-    if len(ours & theirs) >= max(LEAST_TITLE, ALIKE_TITLES * len(ours | theirs)):
-        yield ClusterLink(other.id, TITLE)
+    share = len(ours & theirs) / max(1, len(ours | theirs)) if len(ours & theirs) >= LEAST_TITLE else 0.0
+    if share >= ALIKE_TITLES:
+        yield ClusterLink(other.id, SAME_TITLE if share >= SAME_TITLES else TITLE)
     shared = both.shared
     terms_of = dict(zip((*shared.errors, *shared.files, *shared.names), shared.words(), strict=True))
     held_by = library.held_by(filter(None, terms_of.values()), before=thread.created_at)
-    for sign, values in ((ERROR, shared.errors), (FILE, shared.files), (NAME, shared.names)):
-        rare = [value for value in values if held_by.get(terms_of[value], RARE + 1) <= RARE]
+    errors = [line for line in shared.errors if len(shared.quoted.get(line, line).split()) >= LEAST_WORDS]
+    for sign, values, few in ((ERROR, errors, FEW_ERRORS), (NAME, (*shared.files, *shared.names), FEW_NAMES)):
+        rare = [value for value in values if held_by.get(terms_of[value], few + 1) <= few]
         if rare:
             yield ClusterLink(other.id, sign, _shown(shared.quoted.get(rare[0], rare[0])))
 

@@ -1,8 +1,9 @@
 """Builds clusters: threads that report one thing, from the signs that were found for each of them.
 
 The result depends on the signs alone, in whatever order they were found. Threads are taken oldest first. One joins the
-cluster that holds it: by its anchors, which are the oldest thread and those that people call the same, or by two
-members that the anchors hold. So no chain of threads, each a little like the next, becomes a cluster.
+cluster that holds it: by its anchors, which are the oldest thread and those that people call the same, by two
+members that the anchors hold, by any three members, or because a person named it. So no chain of threads, each a little
+like the next, becomes a cluster.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from bot.domain.thread import ThreadId
 from bot.settings.schema import ClusterSettings
 
 DUPLICATE, SAID, HEARD, NAMED = "duplicate", "said", "heard", "named"
-TEXT, ERROR, FILE, NAME, TITLE, ALIKE = "text", "error", "file", "name", "title", "alike"
+ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
 
-WEIGHTS = {NAMED: 2.0, DUPLICATE: 1.5, SAID: 1.0, TEXT: 1.0, HEARD: 0.5, ALIKE: 0.5, ERROR: 0.5, TITLE: 0.5}
-WEIGHTS |= {FILE: 0.25, NAME: 0.25}
-"""How much each sign says: people's words, the same text, and what two texts share. Likeness alone is half of it."""
+WEIGHTS = {NAMED: 2.0, DUPLICATE: 1.5, SAID: 1.0, HEARD: 0.5, TEXT: 1.0, ERROR: 0.5, NAME: 0.25}
+WEIGHTS |= {ALIKE: 0.5, NEAR: 0.35, SAME_TITLE: 0.5, TITLE: 0.4}
+"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare error,
+or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
 
 HOLDS = 1.0
 """Least weight of the signs between two threads that holds them together."""
@@ -40,7 +42,7 @@ MAX_STRANGERS = 5
 UNCORRECTED = ClusterSettings()
 MAX_WHY = 3
 MAX_CHAIN = 10
-TWO = 2
+TWO, THREE = 2, 3
 
 _PHRASES = {
     NAMED: ("named as the same as {}", "{} is named as the same"),
@@ -49,10 +51,11 @@ _PHRASES = {
     HEARD: ("a reporter says it is the same as {}", "a reporter says that {} is the same"),
     TEXT: ("same text as {}", "same text as {}"),
     ERROR: ("same error as {}", "same error as {}"),
-    FILE: ("same file as {}", "same file as {}"),
     NAME: ("same name as in {}", "same name as in {}"),
-    TITLE: ("nearly the same title as {}", "nearly the same title as {}"),
+    SAME_TITLE: ("same title as {}", "same title as {}"),
+    TITLE: ("title like that of {}", "title like that of {}"),
     ALIKE: ("nearest to {}, and {} to it", "nearest to {}, and {} to it"),
+    NEAR: ("near to {}, and {} to it", "near to {}, and {} to it"),
 }
 
 
@@ -162,7 +165,7 @@ def _bonds(links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, In
     found: Bonds = {}
 
     def add(one: ThreadId, link: ClusterLink) -> None:
-        is_known = one in entries and link.to in entries and one != link.to
+        is_known = one in entries and link.to in entries and one != link.to and link.sign in WEIGHTS
         if is_known and entries[one].kind.traits.is_suggested and entries[link.to].kind.traits.is_suggested:
             found.setdefault(one, {}).setdefault(link.to, []).append((one, link))
             found.setdefault(link.to, {}).setdefault(one, []).append((one, link))
@@ -240,10 +243,17 @@ class _Builder:
         for seed in sorted(weights, key=lambda one: (-weights[one], _age(self._entries[one]))):
             group = self._of[seed]
             held_by = group.core & near.keys()
-            if (held_by & group.anchors or len(held_by) >= TWO) and self._may_join(key, group):
+            is_held = held_by & group.anchors or len(held_by) >= TWO or self._is_named(key, group)
+            is_held = is_held or len(near.keys() & set(group.members)) >= THREE
+            if is_held and self._may_join(key, group):
                 self._add(key, group)
                 return True
         return False
+
+    def _is_named(self, key: ThreadId, group: _Group) -> bool:
+        """Whether somebody named it the same as a member."""
+        named = (other for other, found in self._bonds[key].items() if any(link.sign == NAMED for _, link in found))
+        return not set(group.members).isdisjoint(named)
 
     def _may_join(self, key: ThreadId, group: _Group) -> bool:
         entry = self._entries[key]
@@ -259,16 +269,16 @@ class _Builder:
         if self._entries[key].is_unvouched_at(None):
             group.strangers.add(self._entries[key].author.casefold())
             return
-        signs = {other: {link.sign for _, link in found} for other, found in self._bonds[key].items()}
-        if any(other in group.anchors for other in self._near(key)):
-            group.core.add(key)
-        if PEOPLE & signs.get(group.seed, set()):
+        said = {link.sign for _, link in self._bonds[key].get(group.seed, ())}
+        if PEOPLE & said or self._is_named(key, group):
             group.anchors.add(key)
+        if key in group.anchors or not group.anchors.isdisjoint(self._near(key)):
+            group.core.add(key)
 
 
 def weight_of(links: Iterable[ClusterLink]) -> float:
     """How much these signs between two threads say together; a sign that is there twice counts once."""
-    return sum(WEIGHTS.get(sign, 0.0) for sign in sorted({link.sign for link in links}))
+    return sum(WEIGHTS[sign] for sign in sorted({link.sign for link in links}))
 
 
 def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Cluster:
@@ -320,7 +330,7 @@ def _why(key: ThreadId, members: Iterable[ThreadId], bonds: Bonds) -> tuple[str,
     """The strongest signs that tie a thread to other members, in words."""
     inside = set(members)
     found = [(other, source, link) for other, each in bonds[key].items() if other in inside for source, link in each]
-    found.sort(key=lambda one: (-WEIGHTS.get(one[2].sign, 0.0), name_of(one[0]), one[2].words))
+    found.sort(key=lambda one: (-WEIGHTS[one[2].sign], one[2].sign, *map(name_of, one[:2]), one[2].words))
     return tuple(dict.fromkeys(_reason(key, other, source, link) for other, source, link in found))[:MAX_WHY]
 
 
