@@ -26,8 +26,8 @@ ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "er
 
 WEIGHTS = {NAMED: 2.0, DUPLICATE: 1.5, SAID: 1.0, HEARD: 0.5, TEXT: 1.0, ERROR: 0.5, NAME: 0.25}
 WEIGHTS |= {ALIKE: 0.5, NEAR: 0.35, SAME_TITLE: 0.5, TITLE: 0.4}
-"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare error,
-or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
+"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
+error, or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
 
 HOLDS = 1.0
 """Least weight of the signs between two threads that holds them together."""

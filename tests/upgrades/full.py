@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import UTC, datetime
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from bot.domain.changes import AnswerRecord, Changes, FixInfo, HistoryProgress, Renewal, Request, StandingComment
+from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.index.protocol import Sizes
 from bot.memory.folder_store import FolderStore
@@ -34,6 +35,7 @@ CLAIM = Thread(
     *(903, "Said to be fixed", "Of it.", "octocat", AT), state="closed", closed_at=AT,
     comments=(Message("hubot", "NONE", AT, "Fixed by #12."),),
 )  # fmt: skip
+AGAIN = replace(CLAIM, title="Said again to be fixed", updated_at=AT + timedelta(days=1))
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
 LEFT = Tombstone(904, AT, FORGOTTEN)
@@ -52,6 +54,7 @@ STANDING = (
     StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
+LINKS = (ClusterLinks(12, AT, (ClusterLink(900, "error", "Error: of it"),)),)
 DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
     records=(THREAD, CLAIM, PAGE, GONE, LEFT),
@@ -65,6 +68,9 @@ CHANGES = Changes(
     cursor=AT,
     reading=HistoryProgress(AT, AT, frozenset({1, 900})),
     read_whole=datetime(2026, 11, 1, tzinfo=UTC),
+    links=LINKS,
+    linked_to=12,
+    relink=True,
 )
 LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
@@ -74,7 +80,7 @@ def files(folder: Path) -> dict[str, bytes]:
     memory = Memory(FolderStore(folder), sizes=SMALL).open()
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
-    memory.stage(Changes(fixes=(AFTER,)))
+    memory.stage(Changes(fixes=(AFTER,), records=(AGAIN,)))
     memory.install_model(LESSON)
     memory.rebuild_index()
     memory.commit("All of it")
@@ -86,7 +92,22 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    values = (
+        THREAD,
+        PAGE,
+        GONE,
+        *SAID,
+        *WISHES,
+        FIX,
+        *STANDING,
+        DONE,
+        *LINKS,
+        *LINKS[0].links,
+        MESSAGE,
+        *EVENTS,
+        CHANGES,
+        LESSON,
+    )
     for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [
