@@ -247,8 +247,8 @@ class Manifest:
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
     def fit_linked(self, linked_to: ThreadId | None, known: Manifest) -> ThreadId | None:
-        """How far threads were compared that holds here too. Where none was compared, or another run went on, changes
-        since ``known`` may not be noted."""
+        """How far threads were compared that holds here too. If none was compared before, or another run went on,
+        changes since ``known`` may not be noted."""
         is_same = self.links.down_to is not None and self.links.down_to == known.links.down_to
         return linked_to if is_same else None
 

@@ -1,10 +1,11 @@
 """How right clusters are, and what they cost, on the development archive.
 
-python -m tests.bench.bench_clusters [--size N] [--compared N] [--reading FOLDER] [--seed N]
+python -m tests.bench.bench_clusters [--size N] [--seconds N] [--reading FOLDER] [--seed N]
 
 Pairs of one cluster are set against the groups that people's marks of duplicates make: once with all signs, once with
-texts alone, so that no mark is seen. A ``--size`` beyond the archive tells it again with other names; ``--compared``
-limits how many of the newest threads are compared. ``--reading`` writes 50 clusters, drawn with the seed, for readers.
+texts alone, so that no mark is seen. A ``--size`` beyond the archive tells it again with other names; with
+``--seconds`` only the newest threads are compared, in that time. ``--reading`` writes 50 clusters for readers, drawn
+with the seed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import resource
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
@@ -136,7 +136,7 @@ def each_new(memory: Memory, threads: Sequence[Thread]) -> Spread:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=11_109)
-    parser.add_argument("--compared", type=int)
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--reading", type=Path)
     parser.add_argument("--seed", type=int, default=25)
     parser.add_argument("--store", type=Path)
@@ -157,27 +157,27 @@ def opened(store: Path, threads: Sequence[Thread]) -> Memory:
 def measure(given: argparse.Namespace, store: Path) -> None:
     threads = threads_of(given.size)
     memory = opened(store, threads)
-    before, started = peak(), perf_counter()
-    limit = given.compared or len(threads)
-    count = 0
-
-    class Enough(Exception):
-        pass
+    before, started, count = peak(), perf_counter(), 0
 
     def tick(more: int) -> None:
         nonlocal count
         count += more
         if count % 500 == 0:
             print(f"{count:,} compared after {perf_counter() - started:.0f} s", flush=True)
-        if count >= limit:
-            raise Enough
 
-    with suppress(Enough):
-        link_threads(memory, CLOCK, 1e9, tick)
+    link_threads(memory, CLOCK, given.seconds, tick)
     seconds = perf_counter() - started
     memory.commit("Compare")
     print(json.dumps({"threads": len(threads), "compared": count, "seconds": round(seconds, 1)}))
-    print(json.dumps({"ms each": round(1000 * seconds / max(1, count), 2), "peak MB": [round(before), round(peak())]}))
+    told = [peak() - before, peak()]
+    print(
+        json.dumps(
+            {
+                "ms each": round(1000 * seconds / max(1, count), 2),
+                "peak MB, more and in all": [round(one) for one in told],
+            }
+        )
+    )
     links = memory.cluster_links()
     started = perf_counter()
     clusters = clusters_of(memory)
