@@ -50,7 +50,7 @@ LEAST_WORDS = 3
 ALIKE_TITLES, SAME_TITLES, LEAST_TITLE = 0.6, 0.75, 2
 """Least share of common words in two titles that are alike, or the same, and least number of these words."""
 
-LEAST_SIGNS = 0.4
+LEAST_SIGNS = 8
 """Least weight of other signs for which it is worth looking whether two threads are near to each other."""
 
 MAX_SAID = 10

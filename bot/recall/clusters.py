@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bot.domain.card import name_of
-from bot.domain.changes import Request, judgements, wrong_pairs
+from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
@@ -24,16 +24,19 @@ from bot.settings.schema import ClusterSettings
 DUPLICATE, SAID, HEARD, NAMED = "duplicate", "said", "heard", "named"
 ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
 
-WEIGHTS = {NAMED: 2.0, DUPLICATE: 1.5, SAID: 1.0, HEARD: 0.5, TEXT: 1.0, ERROR: 0.5, NAME: 0.25}
-WEIGHTS |= {ALIKE: 0.5, NEAR: 0.35, SAME_TITLE: 0.5, TITLE: 0.4}
+WEIGHTS = {NAMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 5}
+WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 10, TITLE: 8}
 """How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
 error, or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
 
-HOLDS = 1.0
+HOLDS = 20
 """Least weight of the signs between two threads that holds them together."""
 
 PEOPLE = frozenset({NAMED, DUPLICATE, SAID})
 """Signs that come from somebody who read both threads."""
+
+VERDICTS = {"same": True, "original": True, "different": False, "wrong": False}
+"""Requests about another thread → whether it reports the same thing."""
 
 MAX_MEMBERS = 40
 MAX_STRANGERS = 5
@@ -96,28 +99,14 @@ class Opinions:
     @classmethod
     def of(cls, requests: Iterable[Request], settings: ClusterSettings) -> Opinions:
         """The opinions in comments, overruled by those in the settings."""
-        by_thread: dict[ThreadId, list[Request]] = {}
-        for request in requests:
-            by_thread.setdefault(request.id, []).append(request)
-        judged = [(r.at, r.comment_id, key, on, r) for on, rs in by_thread.items() for key, r in judgements(rs).items()]
-        last: dict[Pair, str] = {frozenset(pair): "different" for pair in wrong_pairs(r for _, r in _flat(by_thread))}
-        originals: list[tuple[ThreadId, ThreadId, str]] = []
-        for _, _, key, on, request in sorted(judged, key=lambda one: (one[0], one[1], str(one[2]))):
-            last[frozenset((on, key))] = request.name
-            if request.name == "original":
-                originals.append((on, key, request.by))
-        for name in ("different", "same", "original"):
-            for one, other in pairs_in(getattr(settings, name)):
-                last[frozenset((one, other))] = name
-                if name == "original":
-                    originals.append((one, other, ""))
-        both = {pair: name for pair, name in last.items() if len(pair) == TWO}
-        different = frozenset(pair for pair, name in both.items() if name == "different")
-        return cls(frozenset(both) - different, different, tuple(originals))
-
-
-def _flat(by_thread: Mapping[ThreadId, Iterable[Request]]) -> Iterator[tuple[ThreadId, Request]]:
-    return ((key, request) for key, requests in by_thread.items() for request in requests)
+        said = sorted((r for r in requests if r.name in VERDICTS), key=lambda r: (r.at, r.comment_id, str(r.id)))
+        told = [(r.id, key, r.name, r.by) for r in said for key in r.about]
+        given = {"different": settings.different, "same": settings.same, "original": settings.original}
+        told += [(one, other, name, "") for name, texts in given.items() for one, other in pairs_in(texts)]
+        last = {frozenset((on, key)): VERDICTS[name] for on, key, name, _ in told if on != key}
+        same = frozenset(pair for pair, is_same in last.items() if is_same)
+        originals = tuple((on, key, by) for on, key, name, by in told if name == "original")
+        return cls(same, frozenset(last) - same, originals)
 
 
 def pairs_in(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -226,7 +215,7 @@ class _Builder:
         if key not in self._of:
             self._join(key, self._near(key))
 
-    def _near(self, key: ThreadId) -> dict[ThreadId, float]:
+    def _near(self, key: ThreadId) -> dict[ThreadId, int]:
         """The threads that enough signs tie to this one, with their weight."""
         weights = {other: weight_of(link for _, link in found) for other, found in self._bonds[key].items()}
         return {other: weight for other, weight in weights.items() if weight >= HOLDS}
@@ -234,17 +223,17 @@ class _Builder:
     def _is_older(self, one: ThreadId, other: ThreadId) -> bool:
         return _age(self._entries[one]) < _age(self._entries[other])
 
-    def _join(self, key: ThreadId, near: Mapping[ThreadId, float]) -> bool:
-        weights: dict[ThreadId, float] = {}
+    def _join(self, key: ThreadId, near: Mapping[ThreadId, int]) -> bool:
+        weights: dict[ThreadId, int] = {}
         for other, weight in near.items():
             if other in self._of:
                 seed = self._of[other].seed
-                weights[seed] = weights.get(seed, 0.0) + weight
+                weights[seed] = weights.get(seed, 0) + weight
         for seed in sorted(weights, key=lambda one: (-weights[one], _age(self._entries[one]))):
             group = self._of[seed]
             held_by = group.core & near.keys()
             is_held = held_by & group.anchors or len(held_by) >= TWO or self._is_named(key, group)
-            is_held = is_held or len(near.keys() & set(group.members)) >= THREE
+            is_held = is_held or sum(self._of.get(other) is group for other in near) >= THREE
             if is_held and self._may_join(key, group):
                 self._add(key, group)
                 return True
@@ -252,12 +241,12 @@ class _Builder:
 
     def _is_named(self, key: ThreadId, group: _Group) -> bool:
         """Whether somebody named it the same as a member."""
-        named = (other for other, found in self._bonds[key].items() if any(link.sign == NAMED for _, link in found))
-        return not set(group.members).isdisjoint(named)
+        inside = (found for other, found in self._bonds[key].items() if self._of.get(other) is group)
+        return any(link.sign == NAMED for found in inside for _, link in found)
 
     def _may_join(self, key: ThreadId, group: _Group) -> bool:
         entry = self._entries[key]
-        if not self._apart.get(key, set()).isdisjoint(group.members):
+        if any(self._of.get(other) is group or other == group.seed for other in self._apart.get(key, ())):
             return False
         if not entry.is_unvouched_at(None):
             return True
@@ -276,9 +265,9 @@ class _Builder:
             group.core.add(key)
 
 
-def weight_of(links: Iterable[ClusterLink]) -> float:
+def weight_of(links: Iterable[ClusterLink]) -> int:
     """How much these signs between two threads say together; a sign that is there twice counts once."""
-    return sum(WEIGHTS[sign] for sign in sorted({link.sign for link in links}))
+    return sum(WEIGHTS[sign] for sign in {link.sign for link in links})
 
 
 def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Cluster:

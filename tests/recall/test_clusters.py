@@ -146,6 +146,7 @@ def test_people_put_threads_apart_join_them_and_name_the_original() -> None:
     assert members(built(asked("different", 3, 1))) == [[1, 2]]
     assert members(built(asked("wrong", 1, 3))) == [[1, 2]]
     assert members(built(asked("different", 3, 1), asked("same", 1, 3, day=201))) == [[1, 2, 3]]
+    assert members(built(asked("same", 1, 3), asked("wrong", 3, 1, day=201))) == [[1, 2]]
     assert members(built(asked("same", 4, 2))) == [[1, 2, 3, 4]]
     assert built(asked("same", 4, 1))[0].members[-1].why == ("named as the same as #1",)
     (found,) = built(asked("original", 4, 3))
