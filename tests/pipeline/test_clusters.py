@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bot.domain.changes import Changes, HistoryProgress
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import Kind, Thread, Tombstone
+from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
@@ -20,13 +21,17 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.clusters import BATCH, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
+from tests.pipeline.test_handle import office_runs
+from tests.pipeline.test_replies import Office, office, opened
 from tests.recall.samples import at, duplicate, said, thread
+
+__all__ = ["office", "opened"]
 
 CLOCK = Clock(lambda: 0.0, lambda _: None, lambda _: None)
 LONG = 1e9
 
 
-def opened(folder: Path) -> Memory:
+def memory_in(folder: Path) -> Memory:
     return Memory(FolderStore(folder / "store"), sleep=lambda _: None).open()
 
 
@@ -42,7 +47,7 @@ def compared(memory: Memory, seconds: float = LONG, clock: Clock = CLOCK) -> int
 
 
 def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
-    memory = opened(tmp_path)
+    memory = memory_in(tmp_path)
     put(memory, thread(1), duplicate(2, 1), thread(3))
     assert compared(memory) == 3
     assert [one.id for one in clusters_of(memory)[0].members] == [1, 2]
@@ -60,7 +65,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_no_time_left_leaves_the_older_threads_to_the_next(tmp_path: Path) -> None:
-    memory = opened(tmp_path)
+    memory = memory_in(tmp_path)
     put(memory, *map(thread, range(1, 2 * BATCH + 51)))
     moments = iter(range(1_000))
     ticking = Clock(lambda: float(next(moments)), lambda _: None, lambda _: None)
@@ -71,7 +76,7 @@ def test_a_run_that_has_no_time_left_leaves_the_older_threads_to_the_next(tmp_pa
 
 
 def test_nothing_is_compared_while_the_history_is_read(tmp_path: Path) -> None:
-    memory = opened(tmp_path)
+    memory = memory_in(tmp_path)
     memory.stage(Changes(records=(thread(1),), reading=HistoryProgress(at(1))))
     assert compared(memory) == 0
 
@@ -83,7 +88,7 @@ def test_more_changes_than_are_noted_are_all_compared_again() -> None:
 
 
 def test_of_two_writers_the_later_state_of_a_thread_wins(tmp_path: Path) -> None:
-    ours, theirs = opened(tmp_path), opened(tmp_path)
+    ours, theirs = memory_in(tmp_path), memory_in(tmp_path)
     put(ours, duplicate(3, 1), thread(1), thread(2))
     compared(ours)
     theirs.open()
@@ -100,7 +105,7 @@ def test_of_two_writers_the_later_state_of_a_thread_wins(tmp_path: Path) -> None
 
 
 def test_a_first_comparison_does_not_pass_over_what_another_run_wrote_meanwhile(tmp_path: Path) -> None:
-    ours, theirs = opened(tmp_path), opened(tmp_path)
+    ours, theirs = memory_in(tmp_path), memory_in(tmp_path)
     put(ours, thread(1), thread(2))
     theirs.open()
     link_threads(ours, CLOCK, LONG)
@@ -112,7 +117,7 @@ def test_a_first_comparison_does_not_pass_over_what_another_run_wrote_meanwhile(
 
 
 def test_a_rebuild_compares_all_again(tmp_path: Path) -> None:
-    memory = opened(tmp_path)
+    memory = memory_in(tmp_path)
     put(memory, thread(1), duplicate(2, 1))
     compared(memory)
     wrong = ClusterLinks(2, duplicate(2, 1).revised_at, (ClusterLink(9, "said"),))
@@ -122,6 +127,35 @@ def test_a_rebuild_compares_all_again(tmp_path: Path) -> None:
     memory.stage(Changes(relink=True))
     assert compared(memory) == 2
     assert len(clusters_of(memory.open())) == 1
+
+
+def test_a_scheduled_run_finds_clusters_and_people_correct_them(office: Office) -> None:
+    """Duplicates marked at GitHub make a cluster; commands join another issue to it, and put one apart."""
+    number = office.github.open_issue("octocat", "No ink", "The printer is dry.")
+    office.github.comment(number, "hubot", "Duplicate of #2", association="MEMBER")
+    office.github.close(number, "hubot", "not_planned")
+    office_runs(office, Event("issues", "closed", number))
+    assert found(office) == []
+    office_runs(office, Event("schedule"))
+    assert found(office) == [[2, number]]
+    office.say("/precedent same #2", "hubot")
+    assert found(office) == [[2, 3, number]]
+    office.say("/precedent original #3: it has the details", "hubot", on=number)
+    memory = office.memory().open()
+    assert clusters_of(memory)[0].canonical == 3
+    memory.close()
+    office.say("/precedent different #2", "stranger", on=number)
+    assert found(office) == [[2, 3, number]]
+    office.say("/precedent different #2 and #3", "octocat", on=number)
+    assert found(office) == [[2, 3]]
+
+
+def found(office: Office) -> list[list[int | str]]:
+    memory = office.memory().open()
+    try:
+        return [[one.id for one in cluster.members] for cluster in clusters_of(memory)]
+    finally:
+        memory.close()
 
 
 WORDS = ("door", "window", "cellar", "roof", "garden")
@@ -149,7 +183,7 @@ def test_what_is_compared_little_by_little_is_what_a_rebuild_finds(
     late = data.draw(st.permutations([one for one in threads if one.comments]))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(threads)), max_size=3)))
     with TemporaryDirectory() as folder:
-        little, whole = opened(Path(folder) / "little"), opened(Path(folder) / "whole")
+        little, whole = memory_in(Path(folder) / "little"), memory_in(Path(folder) / "whole")
         # Threads come in the order of their opening, as GitHub gives them; comments at any time.
         ordered = sorted(threads, key=lambda one: one.created_at)
         for start, end in zip([0, *cuts], [*cuts, len(threads)], strict=True):
