@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -382,6 +382,12 @@ def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:
 def later_links(new: ClusterLinks, stood: ClusterLinks | None) -> ClusterLinks:
     """The signs of the later state of the thread; of the same state, what was found last."""
     return stood if stood and stood.at > new.at else new
+
+
+def without_links(every: Mapping[ThreadId, ClusterLinks], gone: Container[ThreadId]) -> dict[ThreadId, ClusterLinks]:
+    """Those of the signs that tie a thread to one that is ``gone``, without these."""
+    kept = {key: tuple(link for link in found.links if link.to not in gone) for key, found in every.items()}
+    return {key: replace(every[key], links=links) for key, links in kept.items() if links != every[key].links}
 
 
 def union(*requests: Iterable[Request]) -> list[Request]:

@@ -52,6 +52,7 @@ from bot.memory.shards import (
     later_links,
     read_lines,
     recent,
+    without_links,
 )
 from bot.memory.thread_comments import ThreadCommentChanges
 from bot.ranking.weights import shipped
@@ -345,6 +346,7 @@ class MemoryState:
         if gone:
             self._answers = {key: said for key, said in self._answers.items() if key not in gone}
             self._model_files = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
+            self._links |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 
     def _owe(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.domain.changes import Changes, HistoryProgress
 from bot.domain.cluster import ClusterLink, ClusterLinks
-from bot.domain.thread import Kind, Thread, Tombstone
+from bot.domain.thread import FORGOTTEN, Kind, Thread, Tombstone
 from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
@@ -127,6 +127,16 @@ def test_a_rebuild_compares_all_again(tmp_path: Path) -> None:
     memory.stage(Changes(relink=True))
     assert compared(memory) == 2
     assert len(clusters_of(memory.open())) == 1
+
+
+def test_what_a_forgotten_thread_shared_is_forgotten(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    put(memory, thread(1), thread(2))
+    link = ClusterLink(1, "error", "Error: the secret door jammed")
+    memory.stage(Changes(links=(ClusterLinks(2, thread(2).revised_at, (link, replace(link, to=3))),)))
+    memory.commit("Compare")
+    put(memory, Tombstone(1, at(30), FORGOTTEN))
+    assert [link.to for link in memory.open().cluster_links()[2].links] == [3]
 
 
 def test_a_scheduled_run_finds_clusters_and_people_correct_them(office: Office) -> None:
