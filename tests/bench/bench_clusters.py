@@ -21,7 +21,7 @@ from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 from bot.domain.changes import Changes
 from bot.domain.cluster import Cluster, ClusterLinks
@@ -127,9 +127,9 @@ def each_new(memory: Memory, threads: Sequence[Thread]) -> Spread:
         one = replace(origin, id=highest + turn, author="newcomer", created_at=moment, updated_at=moment, comments=())
         memory.stage(Changes(records=(one,)))
         memory.rarity(["a"])
-        started = perf_counter()
+        started = process_time()
         link_threads(memory, CLOCK, 1e9)
-        times.append(1000 * (perf_counter() - started))
+        times.append(1000 * (process_time() - started))
     return Spread.of(times)
 
 
@@ -157,31 +157,12 @@ def opened(store: Path, threads: Sequence[Thread]) -> Memory:
 def measure(given: argparse.Namespace, store: Path) -> None:
     threads = threads_of(given.size)
     memory = opened(store, threads)
-    before, started, count = peak(), perf_counter(), 0
-
-    def tick(more: int) -> None:
-        nonlocal count
-        count += more
-        if count % 500 == 0:
-            print(f"{count:,} compared after {perf_counter() - started:.0f} s", flush=True)
-
-    link_threads(memory, CLOCK, given.seconds, tick)
-    seconds = perf_counter() - started
+    compare(memory, given.seconds)
     memory.commit("Compare")
-    print(json.dumps({"threads": len(threads), "compared": count, "seconds": round(seconds, 1)}))
-    told = [peak() - before, peak()]
-    print(
-        json.dumps(
-            {
-                "ms each": round(1000 * seconds / max(1, count), 2),
-                "peak MB, more and in all": [round(one) for one in told],
-            }
-        )
-    )
     links = memory.cluster_links()
-    started = perf_counter()
+    started = process_time()
     clusters = clusters_of(memory)
-    print(json.dumps({"building ms": round(1000 * (perf_counter() - started), 1), "threads with signs": len(links)}))
+    print(json.dumps({"building, ms of CPU": _ms(process_time() - started), "threads with signs": len(links)}))
     groups, linked = groups_of(threads), linked_of(threads)
     entries = memory.entries({key for one in links.values() for key in (one.id, *(link.to for link in one.links))})
     masked = build_clusters(silent(links), entries, Opinions())
@@ -192,8 +173,29 @@ def measure(given: argparse.Namespace, store: Path) -> None:
         given.reading.mkdir(parents=True, exist_ok=True)
         (given.reading / "reading.md").write_text(written(clusters, memory, given.seed), encoding="utf-8")
         (given.reading / "reading-texts-alone.md").write_text(written(masked, memory, given.seed), encoding="utf-8")
-    print("ms for a new issue:", each_new(memory, threads))
+    print("ms of CPU for a new issue:", each_new(memory, threads))
     memory.close()
+
+
+def compare(memory: Memory, seconds: float) -> None:
+    """Compare threads for so many seconds, and tell what that cost."""
+    before, started, used, count = peak(), perf_counter(), process_time(), 0
+
+    def tick(more: int) -> None:
+        nonlocal count
+        count += more
+        if count % 500 == 0:
+            print(f"{count:,} compared after {perf_counter() - started:.0f} s", flush=True)
+
+    link_threads(memory, CLOCK, seconds, tick)
+    wall, cpu = perf_counter() - started, process_time() - used
+    print(json.dumps({"compared": count, "of": memory.state.manifest.threads, "seconds": round(wall, 1)}))
+    told = {"ms of CPU for each": _ms(cpu / max(1, count)), "peak MB": round(peak()), "before": round(before)}
+    print(json.dumps(told))
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 2)
 
 
 def peak() -> float:
