@@ -47,7 +47,7 @@ FEW_ERRORS, FEW_NAMES = 8, 16
 LEAST_WORDS = 3
 """Words of an error: a constant alone is no error."""
 
-ALIKE_TITLES, SAME_TITLES, LEAST_TITLE = 0.6, 0.75, 2
+ALIKE_TITLES, SAME_TITLES, LEAST_TITLE = 0.6, 0.75, 3
 """Least share of common words in two titles that are alike, or the same, and least number of these words."""
 
 LEAST_SIGNS = 8
