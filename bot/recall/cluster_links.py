@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import KNOWN_ROLES, Thread, ThreadId
 from bot.ranking.features import question, title_terms
+from bot.ranking.order import near_duplicates
 from bot.reading.analyzer import terms
 from bot.reading.endings.engine import named_same, original_named
 from bot.reading.endings.outcome import outcome
@@ -38,11 +40,15 @@ from bot.recall.similar import NOWHERE, is_next_in_series
 NEAREST = 5
 """Older threads that a thread is compared with, and among which it has to be found from there."""
 
+REPORTS = 40
+"""Most similar threads among which reports of one outage are counted."""
+
 ALMOST = 0.8
 """A thread with this part of the best score is as near as the best: many reports of one thing are equally near."""
 
 FEW_ERRORS, FEW_NAMES = 8, 16
-"""Threads that may hold an error, or a name or file, that two of them share: more common ones say nothing."""
+"""Threads that may hold an error, or a name or file, that two of them share: more common ones say nothing. Open reports
+of the last two days that are as similar do not count (`near_duplicates`)."""
 
 LEAST_WORDS = 3
 """Words of an error: a constant alone is no error."""
@@ -108,13 +114,14 @@ def _shared(thread: Thread, library: Library) -> Iterator[ClusterLink]:
         return
     moment = thread.created_at
     query = similar_query(thread)
-    hits = library.search(query, limit=NEAREST, before=moment, keep=lambda entry: _is_fit(entry, thread))
+    hits = library.search(query, limit=REPORTS, before=moment, keep=lambda entry: _is_fit(entry, thread))
     rarity = library.rarity([*query.terms, NOWHERE], before=moment)
     asked = question(thread, rarity, rarity.get(NOWHERE, 0.0))
-    texts = threads(library, [hit.entry.id for hit in hits], moment)
-    near = [texts[hit.entry.id] for hit in hits if hit.entry.id in texts]
+    asked = replace(asked, repeats=max(0, len(near_duplicates(hits, asked)) - 1))
+    texts = threads(library, [hit.entry.id for hit in hits[:NEAREST]], moment)
+    near = [texts[hit.entry.id] for hit in hits[:NEAREST] if hit.entry.id in texts]
     for place, (other, both) in enumerate(zip(near, compare(thread, near, asked, library), strict=True)):
-        signs = list(_signs(thread, other, both, library))
+        signs = list(_signs(thread, other, both, library, asked.repeats))
         if weight_of(signs) >= LEAST_SIGNS and (found := _nearness(thread, other, library, is_nearest=place == 0)):
             yield from (ClusterLink(other.id, found), *signs)
 
@@ -143,8 +150,9 @@ def _nearness(thread: Thread, other: Thread, library: Library, *, is_nearest: bo
     return NEAR if place < NEAREST or hits[place].score >= ALMOST * hits[0].score else ""
 
 
-def _signs(thread: Thread, other: Thread, both: Comparison, library: Library) -> Iterator[ClusterLink]:
-    """What two texts share that few others have. Several of one kind say no more than one."""
+def _signs(thread: Thread, other: Thread, both: Comparison, library: Library, repeats: int) -> Iterator[ClusterLink]:
+    """What two texts share that few others have, beside its ``repeats`` of these days. Several of one kind say no more
+    than one."""
     if both.is_same:
         yield ClusterLink(other.id, TEXT)
     ours, theirs = title_terms(thread.title), title_terms(other.title)
@@ -156,7 +164,7 @@ def _signs(thread: Thread, other: Thread, both: Comparison, library: Library) ->
     held_by = library.held_by(filter(None, terms_of.values()), before=thread.created_at)
     errors = [line for line in shared.errors if len(shared.quoted.get(line, line).split()) >= LEAST_WORDS]
     for sign, values, few in ((ERROR, errors, FEW_ERRORS), (NAME, (*shared.files, *shared.names), FEW_NAMES)):
-        rare = [value for value in values if held_by.get(terms_of[value], few + 1) <= few]
+        rare = [value for value in values if held_by.get(terms_of[value], few + repeats + 1) <= few + repeats]
         if rare:
             yield ClusterLink(other.id, sign, _shown(shared.quoted.get(rare[0], rare[0])))
 

@@ -29,8 +29,9 @@ WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 10, TITLE: 8}
 """How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
 error, or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
 
-HOLDS = 20
-"""Least weight of the signs between two threads that holds them together."""
+HOLDS, HELPS = 20, 17
+"""Least weight of the signs between two threads that holds them together, and that does so to three threads of one
+cluster: of many reports of one error each is near to several, and is the nearest of few."""
 
 PEOPLE = frozenset({NAMED, DUPLICATE, SAID})
 """Signs that come from somebody who read both threads."""
@@ -195,11 +196,10 @@ class _Builder:
 
     def place(self, key: ThreadId) -> None:
         """Put a thread into the cluster of older threads that holds it, or begin one with an older thread."""
-        near = self._near(key)
-        near = {other: weight for other, weight in near.items() if self._is_older(other, key)}
+        near = {other: weight for other, weight in self._near(key).items() if self._is_older(other, key)}
         if self._join(key, near):
             return
-        free = [other for other in near if other not in self._of]
+        free = [other for other, weight in near.items() if weight >= HOLDS and other not in self._of]
         for other in sorted(free, key=lambda one: (-near[one], _age(self._entries[one]))):
             group = _Group(other, {other}, {other}, [other])
             if self._entries[other].is_unvouched_at(None):
@@ -218,7 +218,7 @@ class _Builder:
     def _near(self, key: ThreadId) -> dict[ThreadId, int]:
         """The threads that enough signs tie to this one, with their weight."""
         weights = {other: weight_of(link for _, link in found) for other, found in self._bonds[key].items()}
-        return {other: weight for other, weight in weights.items() if weight >= HOLDS}
+        return {other: weight for other, weight in weights.items() if weight >= HELPS}
 
     def _is_older(self, one: ThreadId, other: ThreadId) -> bool:
         return _age(self._entries[one]) < _age(self._entries[other])
@@ -231,13 +231,18 @@ class _Builder:
                 weights[seed] = weights.get(seed, 0) + weight
         for seed in sorted(weights, key=lambda one: (-weights[one], _age(self._entries[one]))):
             group = self._of[seed]
-            held_by = group.core & near.keys()
-            is_held = held_by & group.anchors or len(held_by) >= TWO or self._is_named(key, group)
-            is_held = is_held or sum(self._of.get(other) is group for other in near) >= THREE
-            if is_held and self._may_join(key, group):
+            if self._is_held(key, group, near) and self._may_join(key, group):
                 self._add(key, group)
                 return True
         return False
+
+    def _is_held(self, key: ThreadId, group: _Group, near: Mapping[ThreadId, int]) -> bool:
+        """Whether an anchor ties the thread to the cluster, or two members that anchors hold, any three members, or a
+        person. Strangers hold nothing."""
+        inside = [other for other in near if self._of.get(other) is group]
+        known = sum(not self._entries[other].is_unvouched_at(None) for other in inside)
+        held_by = {other for other in inside if near[other] >= HOLDS} & group.core
+        return bool(held_by & group.anchors) or len(held_by) >= TWO or known >= THREE or self._is_named(key, group)
 
     def _is_named(self, key: ThreadId, group: _Group) -> bool:
         """Whether somebody named it the same as a member."""
@@ -261,7 +266,7 @@ class _Builder:
         said = {link.sign for _, link in self._bonds[key].get(group.seed, ())}
         if PEOPLE & said or self._is_named(key, group):
             group.anchors.add(key)
-        if key in group.anchors or not group.anchors.isdisjoint(self._near(key)):
+        if key in group.anchors or any(self._near(key).get(other, 0) >= HOLDS for other in group.anchors):
             group.core.add(key)
 
 

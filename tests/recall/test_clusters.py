@@ -202,3 +202,15 @@ def _shuffled(values: Mapping[ThreadId, object], chance: Random) -> dict[ThreadI
 def test_a_sign_of_another_version_says_nothing() -> None:
     assert build_clusters(links((2, 1, ("smell", "alike", "error"))), entries(1, 2), UNSAID) != ()
     assert build_clusters(links((2, 1, ("smell",))), entries(1, 2), UNSAID) == ()
+
+
+NEAR = ("near", "error")
+
+
+def test_three_members_hold_what_is_near_to_each_of_them() -> None:
+    held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR), (4, 3, NEAR))
+    assert members(build_clusters(held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+    not_held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR))
+    assert members(build_clusters(not_held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3]]
+    strangers = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
+    assert members(build_clusters(held, strangers, UNSAID)) == [[1, 2, 3]]
