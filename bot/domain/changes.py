@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
@@ -40,10 +41,11 @@ class AnswerRecord:
 class Request:
     """A request to the bot in a comment, and its state.
 
-    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
-    ``at`` is when the comment was written; ``comment_id`` is the thread's own number if the opening text asks, or if
-    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (stored, the
-    reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in `AnswerRecord`; ``reply_id`` is the reply.
+    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``same``, ``different``, ``original``, ``off``, ``on``,
+    ``forget``, ``help`` or ``recall``; ``at`` is when the comment was written; ``comment_id`` is the thread's own
+    number if the opening text asks, or if somebody started a run for it. ``about`` holds the threads that it names.
+    ``state`` is ``pending`` (stored, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in
+    `AnswerRecord`; ``reply_id`` is the reply.
     """
 
     id: ThreadId
@@ -222,6 +224,8 @@ class Changes:
     comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
     ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
+    ``links`` has an item for each thread that was compared for clusters, also where nothing was found; all threads from
+    ``linked_to`` on were. ``relink``: all are to be compared again.
     """
 
     records: tuple[Record, ...] = ()
@@ -237,10 +241,19 @@ class Changes:
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
     told_until: datetime | None = None
+    links: tuple[ClusterLinks, ...] = ()
+    linked_to: ThreadId | None = None
+    relink: bool = False
 
 
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
 """Requests that change the answer on a thread. A stored request has such a name only if it was allowed."""
+
+JUDGING = frozenset({"same", "different", "original"})
+"""Requests that say which threads report one thing. A stored request has such a name only if it was allowed."""
+
+CHANGING = EFFECTIVE | JUDGING
+"""Requests that change something. Only some people may make them."""
 
 
 def is_off(requests: Iterable[Request]) -> bool:
@@ -268,3 +281,10 @@ def redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
 def refreshed(requests: Iterable[Request]) -> frozenset[ThreadId]:
     """The threads to answer again even if a person deleted the comment."""
     return frozenset(request.id for request in requests if request.name in ("refresh", "on"))
+
+
+def judgements(requests: Iterable[Request]) -> dict[ThreadId, Request]:
+    """The last request on the thread of these requests that judges another thread, by that thread."""
+    judging = (request for request in requests if request.name in JUDGING)
+    in_time = sorted(judging, key=lambda request: (request.at, request.comment_id))
+    return {key: request for request in in_time for key in request.about}

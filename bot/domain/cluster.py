@@ -1,4 +1,4 @@
-"""Threads that report one thing."""
+"""Threads that report one thing, and the signs that hold them together."""
 
 from __future__ import annotations
 
@@ -6,6 +6,33 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.domain.thread import ThreadId
+
+MAX_LINKS = 20
+"""Signs that are kept for one thread, and the most that one thread's own words can add."""
+
+MAX_WORDS = 120
+"""Characters that are kept of an error, a file or a name that two threads share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLink:
+    """A sign that a thread reports the same thing as thread ``to``.
+
+    ``sign`` is a key of `bot.recall.clusters.WEIGHTS`; ``words`` is what both have, such as an error.
+    """
+
+    to: ThreadId
+    sign: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLinks:
+    """The signs that were found for thread ``id`` as it was at ``at``, its newest change then."""
+
+    id: ThreadId
+    at: datetime
+    links: tuple[ClusterLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +49,7 @@ class ClusterMember:
 class Cluster:
     """Threads that report one thing, oldest first.
 
-    ``id`` stays the same as long as the oldest member does; ``people`` counts their authors; ``first`` and ``last`` are
+    ``id`` stays the same as long as the oldest thread does; ``people`` counts the authors; ``first`` and ``last`` are
     when the first and the last member were opened; ``name`` is the title of the canonical thread.
     """
 

@@ -13,7 +13,17 @@ from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGE_PARTS, MESSAGES, P
 from bot.memory.model_store import MODEL_FOLDER
 from bot.memory.places import RECORD_FOLDER, record_path
 from bot.memory.records import CorruptRecord, decode_record, in_order
-from bot.memory.shards import ANSWERS, COMMENTS, DIGESTS, FIXES, REQUESTS, SCHEMAS, StoredShard
+from bot.memory.shards import (
+    ANSWERS,
+    CLUSTERS,
+    COMMENTS,
+    DIGESTS,
+    EVENT_SCHEMAS,
+    FIXES,
+    REQUESTS,
+    SCHEMAS,
+    StoredShard,
+)
 from bot.memory.store import Snapshot
 
 Value = TypeVar("Value")
@@ -24,14 +34,15 @@ _DAMAGED = b"\0"
 CHUNK = 1_000
 """Files read at a time when all are read."""
 
-_STORED: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS)
+_STORED: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
 _INDEXES = (INDEX, PARTS, MESSAGES, MESSAGE_PARTS)
 _OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:
-    """The files in which a store keeps these threads: the record of each, and its shards."""
-    return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(s.path(key) for s in SCHEMAS))))
+    """The files that a run needs of these threads: the record of each, and its shards."""
+    schemas = EVENT_SCHEMAS
+    return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(s.path(key) for s in schemas))))
 
 
 class Notes(list[str]):

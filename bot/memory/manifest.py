@@ -91,6 +91,9 @@ MAX_UNSEEN = 1_000
 MAX_BEHIND = 1_000_000
 """Messages that the threads which the index of messages is behind on may have had, together."""
 
+MAX_UNLINKED = 2_000
+"""Changed threads that wait to be compared for clusters. Beyond it all threads are compared again."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters for the state of one."""
@@ -116,6 +119,31 @@ class MessageFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkProgress:
+    """Which threads were compared for clusters: those from ``down_to`` on, but some changed since, those in ``behind``.
+
+    ``down_to`` is None before the first was, and 0 once all were: the newest threads come first.
+    """
+
+    down_to: ThreadId | None = None
+    behind: tuple[ThreadId, ...] = ()
+
+    def has_passed(self, key: ThreadId) -> bool:
+        """Whether the thread was reached, so that a change of it has to be noted."""
+        return self.down_to is not None and sort_key(key) >= sort_key(self.down_to)
+
+    def with_changed(self, keys: Iterable[ThreadId]) -> LinkProgress:
+        """The progress after these threads changed."""
+        behind = tuple(dict.fromkeys([*self.behind, *filter(self.has_passed, keys)]))
+        return LinkProgress(self.down_to, behind) if len(behind) <= MAX_UNLINKED else LinkProgress()
+
+    def with_compared(self, keys: Container[ThreadId], down_to: ThreadId | None) -> LinkProgress:
+        """The progress after these threads were compared, and all others from ``down_to`` on (None: no further)."""
+        further = down_to is not None and not self.has_passed(down_to)
+        return LinkProgress(down_to if further else self.down_to, tuple(k for k in self.behind if k not in keys))
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a memory holds, and how far it has read. Fields that a version does not know are dropped.
 
@@ -134,6 +162,7 @@ class Manifest:
     - ``owed``: the comments to be renewed because a thread that they show changed, oldest change first.
     - ``unseen``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None where an earlier version wrote, which knew no such index.
+    - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
     - ``told_until``: reporters know of the releases published until then; None while they are not notified.
     """
@@ -159,6 +188,7 @@ class Manifest:
     messages: MessageFiles | None = None
     forgotten: int = 0
     told_until: datetime | None = None
+    links: LinkProgress = LinkProgress()
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
@@ -180,6 +210,7 @@ class Manifest:
             recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
             owed=tuple(one for one in self.owed if one.id not in gone),
             unseen=tuple(key for key in self.unseen if key not in gone),
+            links=replace(self.links, behind=tuple(key for key in self.links.behind if key not in gone)),
             forgotten=self.forgotten + len(gone),
         )
 
@@ -222,6 +253,12 @@ class Manifest:
         """The states that hold here too: of each source, only what ``known`` lacked was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
+    def fit_linked(self, linked_to: ThreadId | None, known: Manifest) -> ThreadId | None:
+        """How far threads were compared that holds here too. If none was compared before, or another run went on,
+        changes since ``known`` may not be noted."""
+        is_same = self.links.down_to is not None and self.links.down_to == known.links.down_to
+        return linked_to if is_same else None
+
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which a comment was promised, within a day before the newest."""
         written = sorted([*self.written, *moments])
@@ -246,6 +283,8 @@ def _plain(value: Any) -> Any:
             return stored_fields(value)
         case HistoryProgress():
             return _reading_fields(value)
+        case LinkProgress():
+            return {} if value == LinkProgress() else {"down_to": value.down_to, "behind": list(value.behind)}
         case MessageFiles():
             made = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
             return made | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
@@ -281,6 +320,7 @@ def decode_manifest(data: bytes) -> Manifest:
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
             messages=_messages(stored.get("messages")),
             told_until=time_or_none(stored.get("told_until")),
+            links=_link_progress(stored.get("links")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -341,6 +381,17 @@ def _messages(value: Any) -> MessageFiles | None:
         return MessageFiles(files, _count(value["layout"]), str(value["analyser"]), behind)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _link_progress(value: Any) -> LinkProgress:
+    """Which threads were compared; none if this cannot be read: then all are compared again."""
+    try:
+        down_to = value["down_to"]
+        behind = tuple(map(parse_key, _listed(value, "behind")))
+        known = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
+        return known if len(behind) <= MAX_UNLINKED else LinkProgress()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return LinkProgress()
 
 
 def _count(value: object) -> int:

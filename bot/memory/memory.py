@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar, Unpack
@@ -19,6 +19,7 @@ from bot.domain.changes import (
     Request,
     StandingComment,
 )
+from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
 from bot.errors import PathClash, StoreError, TipMoved
@@ -171,6 +172,18 @@ class Memory:
     def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return self.state.requests(ids)
 
+    def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
+        """The signs of clusters by thread, without the threads that GitHub does not show now."""
+        unseen = frozenset(self.state.manifest.unseen)
+        kept = {key: found for key, found in self.state.every_link().items() if key not in unseen}
+        return {
+            key: replace(found, links=tuple(link for link in found.links if link.to not in unseen))
+            for key, found in kept.items()
+        }
+
+    def every_request(self) -> Sequence[Request]:
+        return self.state.every_request()
+
     # -- changing --------------------------------------------------------------------------------------------------
 
     def stage(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
@@ -305,6 +318,7 @@ class Memory:
         mine = replace(
             changes,
             pages=self.state.base.manifest.fit_pages(changes.pages, known),
+            linked_to=self.state.base.manifest.fit_linked(changes.linked_to, known),
             answers=tuple(said for said in changes.answers if said.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),

@@ -18,7 +18,7 @@ from bot.domain.thread_json import (
     thread_from_archive,
     without_defaults,
 )
-from bot.memory.places import RECORD_FOLDER
+from bot.memory.places import RECORD_FOLDER, record_path
 
 _PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
 
@@ -36,6 +36,15 @@ def in_order(paths: Iterable[str]) -> list[str]:
 def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
     is_name = folder.startswith("x")
     return is_name, is_name and len(name) == hashlib.sha256().digest_size * 2, 0 if is_name else len(name), name
+
+
+def key_in(path: str) -> ThreadId | None:
+    """The thread whose record lies at ``path``; None where the path does not tell, as for pages."""
+    match = _PATH.fullmatch(path)
+    if not match:
+        return None
+    key: ThreadId = match[2] if match[1].startswith("x") else int(match[2]) if match[2].isdecimal() else 0
+    return key if key and record_path(key) == path else None
 
 
 def sort_key(key: ThreadId) -> tuple[int, int, str]:

@@ -1,4 +1,4 @@
-"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments.
+"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments, signs of clusters.
 
 How each is written and read, and how two states of one are merged: with the same result in either order.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from bot.domain.changes import (
+    JUDGING,
     AnswerRecord,
     FixInfo,
     OpenPull,
@@ -23,6 +24,7 @@ from bot.domain.changes import (
     StandingComment,
     ThreadComments,
 )
+from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
@@ -296,6 +298,23 @@ def _parse_notice(line: Line, thread: ThreadId) -> ReleaseNotice:
     )
 
 
+def cluster_links_fields(found: ClusterLinks) -> dict[str, object] | None:
+    """The signs of one thread as JSON; None for no sign."""
+    return _plain_fields(found) if found.links else None
+
+
+def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
+    """The inverse of `cluster_links_fields`, within bounds, and whether each sign could be read."""
+    found, is_whole = parse_each(_listed(line["links"], MAX_LINKS), _parse_cluster_link)
+    return ClusterLinks(parse_key(line["id"]), parse_time(line["at"]), tuple(found)), is_whole
+
+
+def _parse_cluster_link(line: Line) -> ClusterLink:
+    if not _REQUEST_NAME.fullmatch(line["sign"]):
+        raise ValueError("not a sign")
+    return ClusterLink(parse_key(line["to"]), line["sign"], clean(line.get("words"))[:MAX_WORDS])
+
+
 def parse_renewal(line: Line) -> Renewal:
     """The inverse of `stored_fields`."""
     about = parse_key(line["about"])
@@ -352,7 +371,13 @@ COMMENTS = StoredShard(
     parse_thread_comments,
     "which comments show some threads is not known until the next rebuild",
 )
-SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
+CLUSTERS = StoredShard(
+    "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"
+)
+EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
+"""What an event reads of its thread."""
+
+SCHEMAS = (*EVENT_SCHEMAS, CLUSTERS)
 
 MAX_REQUESTS = 200
 """Requests that are kept for one thread, and in the manifest for the last hour."""
@@ -363,7 +388,7 @@ RECENT = timedelta(hours=1)
 WAITING = timedelta(days=7)
 """How long a request stays recent without a reply: the next run may be as late as a repository's settings allow."""
 
-STANDING = frozenset({"wrong", "off", "on"})
+STANDING = frozenset({"wrong", "off", "on"}) | JUDGING
 """Requests that hold until they are revoked. They are kept before all others."""
 
 _PROGRESS = {"pending": 0, "refused": 1, "done": 2}
@@ -416,6 +441,17 @@ def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...
 def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:
     """The one that was looked at later."""
     return new if stood is None else max(new, stood, key=lambda fix: (fix.looked_at, repr(fix)))
+
+
+def later_links(new: ClusterLinks, stood: ClusterLinks | None) -> ClusterLinks:
+    """The signs of the later state of the thread; of the same state, what was found last."""
+    return stood if stood and stood.at > new.at else new
+
+
+def without_links(every: Mapping[ThreadId, ClusterLinks], gone: Container[ThreadId]) -> dict[ThreadId, ClusterLinks]:
+    """Those of the signs that tie a thread to one that is ``gone``, without these."""
+    kept = {key: tuple(link for link in found.links if link.to not in gone) for key, found in every.items()}
+    return {key: replace(every[key], links=links) for key, links in kept.items() if links != every[key].links}
 
 
 def union(*requests: Iterable[Request]) -> list[Request]:

@@ -20,12 +20,14 @@ from bot.domain.changes import (
     StandingComment,
     ThreadComments,
 )
+from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.memory.base_state import CHUNK, BaseState, files_of
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
+    LinkProgress,
     bytes_hash,
     next_pending,
     promised_comments,
@@ -34,9 +36,10 @@ from bot.memory.manifest import (
 )
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
 from bot.memory.places import RECORD_FOLDER, record_path
-from bot.memory.records import encode_record, in_order, same_content, sort_key, wins
+from bot.memory.records import encode_record, in_order, key_in, same_content, sort_key, wins
 from bot.memory.shards import (
     ANSWERS,
+    CLUSTERS,
     COMMENTS,
     DIGESTS,
     FIXES,
@@ -47,9 +50,11 @@ from bot.memory.shards import (
     joined,
     later_answer,
     later_fix,
+    later_links,
     read_lines,
     read_texts,
     recent,
+    without_links,
 )
 from bot.memory.thread_comments import ThreadCommentChanges
 from bot.ranking.weights import shipped
@@ -79,6 +84,7 @@ class MemoryState:
         self._answers: dict[ThreadId, AnswerRecord] = {}
         self._requests: dict[ThreadId, tuple[Request, ...]] = {}
         self._fixes: dict[ThreadId, FixInfo] = {}
+        self._links: dict[ThreadId, ClusterLinks] = {}
         self._comments = ThreadCommentChanges(partial(base.values, COMMENTS))
         self._passed: dict[ThreadId, datetime] = {}  # later revisions with the same content, which were not stored
         self._model_files: dict[str, bytes] = {}
@@ -133,6 +139,22 @@ class MemoryState:
     def every_fix(self) -> list[FixInfo]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes."""
         return [fix for key, fix in (self.base.every(FIXES) | self._fixes).items() if not self._is_gone(key)]
+
+    def every_link(self) -> dict[ThreadId, ClusterLinks]:
+        """The signs of clusters that were found, by thread. Reads all shards of them."""
+        return {
+            key: found for key, found in (self.base.every(CLUSTERS) | self._links).items() if not self._is_gone(key)
+        }
+
+    def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
+        """The threads that are still to be compared for clusters: those that changed, then the others, newest first;
+        and whether all newer ones were compared before."""
+        progress = self.manifest.links
+        for changed in sorted(progress.behind, key=sort_key, reverse=True):
+            yield changed, False
+        for key in map(key_in, reversed(self._record_paths())):
+            if key is not None and not progress.has_passed(key):
+                yield key, True
 
     def every_thread_comments(self) -> list[ThreadComments]:
         """Our comments on all threads, and where each thread is shown, in no order."""
@@ -224,6 +246,7 @@ class MemoryState:
         self._note_answers(changes.answers)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
+        self._note_links(changes)
         self._comments.drop(record.id for record in records if isinstance(record, Tombstone))
         self._comments.put(changes.standing)
         if changes.read_whole:
@@ -323,7 +346,8 @@ class MemoryState:
             if isinstance(record, Thread):
                 self._digests[record.id] = read_digest(record, repo=self.repo)
             tick(1)
-        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones)
+        links = self.manifest.links.with_changed(record.id for record in records if _may_cluster(record))
+        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones, links=links)
 
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop all that is kept of these threads besides their records; the shards follow when they are written.
@@ -333,6 +357,7 @@ class MemoryState:
         if gone:
             self._answers = {key: said for key, said in self._answers.items() if key not in gone}
             self._model_files = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
+            self._links |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 
     def _owe(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
@@ -410,6 +435,18 @@ class MemoryState:
             if old != now and (old is None or replace(old, looked_at=now.looked_at) != now):
                 self._owe(fix.id, now.looked_at)
 
+    def _note_links(self, changes: Changes) -> None:
+        """Keep the signs of clusters. A thread that changed since it was compared stays to be compared."""
+        records, stood = self.records(one.id for one in changes.links), self._stored_links(changes.links)
+        current = [one for one in changes.links if one.id not in records or records[one.id].revised_at <= one.at]
+        self._links |= {one.id: later_links(one, stood.get(one.id)) for one in current}
+        progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
+        links = progress.with_compared({one.id for one in current}, changes.linked_to)
+        self.manifest = replace(self.manifest, links=links)
+
+    def _stored_links(self, found: Iterable[ClusterLinks]) -> dict[ThreadId, ClusterLinks]:
+        return self._values(CLUSTERS, self._links, [one.id for one in found])
+
     def _relist(self) -> None:
         """Rebuild the lists of which comments show a thread. A comment by an earlier version shows its matches."""
         linked = self.every_thread_comments()
@@ -428,6 +465,7 @@ class MemoryState:
             (ANSWERS, self._answers | forgotten),
             (REQUESTS, self._requests | nothing | self.requests(nothing)),
             (FIXES, self._fixes | nothing),
+            (CLUSTERS, self._links | nothing),
             (COMMENTS, self._comments.changed()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
@@ -452,3 +490,8 @@ class MemoryState:
 
 def _is_page(record: Record) -> bool:
     return isinstance(record, Thread) and record.kind is Kind.PAGE
+
+
+def _may_cluster(record: Record) -> bool:
+    """Whether it is an issue, or gone."""
+    return not isinstance(record, Thread) or record.kind.traits.is_suggested

@@ -29,7 +29,8 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
     """All that the digest is made from."""
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
-    return DigestSource(cards, repeats, fixes, clusters_of(memory), memory, settings, place, asked)
+    clusters = clusters_of(memory, settings.clusters)
+    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, asked)
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:

@@ -12,6 +12,7 @@ from bot.domain.changes import Changes, Request, StandingComment, redo
 from bot.domain.thread import Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
+from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.eligibility import answers_kind, due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
@@ -72,7 +73,8 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
 
 
 def _remember(state: RunState, run: RunContext) -> None:
-    """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due."""
+    """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due; a calm run
+    also looks for clusters."""
     memory, event, updates = run.memory, state.event, state.updates
     memory.stage(Changes(records=updates.records, answers=tuple(state.settled.values()), cursor=updates.cursor))
     if event.name in CALM:
@@ -81,6 +83,8 @@ def _remember(state: RunState, run: RunContext) -> None:
         memory.stage(fresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
     if is_due(memory, calm=event.name in CALM):
         learn_from_memory(run, EVENT_SECONDS)
+    if event.name in CALM:
+        link_threads(memory, run.clock, LINK_SECONDS)
 
 
 def _stored_requests(requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:

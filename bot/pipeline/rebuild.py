@@ -15,6 +15,7 @@ from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreacha
 from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
 from bot.pipeline.backfill import Deadline, HistoryRead, backfill
+from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
@@ -185,7 +186,8 @@ def _finish(run: RunContext, started: float) -> Backtest | None:
     memory.stage(fresh_pages(run.pages, memory.state, {}, run.now, run.note))
     knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(run, SECONDS)
-    memory.stage(Changes(read_whole=whole.began if whole else None))
+    memory.stage(Changes(read_whole=whole.began if whole else None, relink=True))
+    link_threads(memory, run.clock, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:
         memory.settle_notes()

@@ -12,7 +12,7 @@ from bot.comment.catalogue import COMMANDS, Words
 from bot.comment.defang import inline
 from bot.comment.marker import fingerprint, seal
 from bot.domain.answer import Context
-from bot.domain.changes import EFFECTIVE, FORGET, Request, is_off, wrong_matches_for
+from bot.domain.changes import CHANGING, FORGET, JUDGING, Request, is_off, judgements, wrong_matches_for
 from bot.domain.thread import GHOST, ThreadId
 from bot.github.errors import ForgeError
 from bot.pipeline.fetch import fetch_missing
@@ -36,6 +36,9 @@ DONE = {
     "recall": "asked what was said before",
     "help": "asked for the commands",
     "wrong": "an issue was called wrong here",
+    "same": "an issue was called the same here",
+    "different": "an issue was called another thing here",
+    "original": "the original issue was named here",
     "off": "asked to say nothing more here",
     "on": "asked to speak here again",
     "refresh": "asked for a new answer",
@@ -47,6 +50,9 @@ FEW = 3
 """Commands per account and hour that change something and get a reply; further ones get a reaction only."""
 
 SPENT = "the account's questions of this hour are used up"
+
+NAMING = JUDGING | {"wrong"}
+"""Changes that are about other issues."""
 
 LOOKED = frozenset({"search", "context", "recall"})
 """Requests that search memory."""
@@ -78,7 +84,7 @@ class ReplyPlan:
     def stored(self) -> Request:
         """The request as memory keeps it before anything is done."""
         request = self.request
-        about = request.command.about if request.command and self.name == "wrong" else ()
+        about = request.command.about if request.command and self.name in NAMING else ()
         return Request(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
 
 
@@ -96,8 +102,8 @@ class LastHour:
         again = [request.before for request in requests]
         recent = [stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in again]
         return cls(
-            Counter(stored.by.casefold() for stored in recent if stored.name not in EFFECTIVE),
-            Counter(stored.by.casefold() for stored in recent if stored.name in EFFECTIVE),
+            Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGING),
+            Counter(stored.by.casefold() for stored in recent if stored.name in CHANGING),
             {
                 stored.by.casefold()
                 for stored in recent
@@ -108,7 +114,7 @@ class LastHour:
     def note(self, plan: ReplyPlan) -> None:
         account = plan.request.by.casefold()
         name = plan.request.name if plan.name == WAITING else plan.name
-        (self.changed if name in EFFECTIVE else self.used)[account] += 1
+        (self.changed if name in CHANGING else self.used)[account] += 1
         if plan.name == "limited" and plan.text:
             self.warned.add(account)
 
@@ -136,7 +142,7 @@ def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPla
 def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], run: RunContext) -> str:
     if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
         return "one run replies no more, the next one does"
-    has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
+    has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGING
     return FULL_DAY if has_waited and not _has_place(plans, run) else ""
 
 
@@ -170,7 +176,7 @@ def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan
         told = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
         return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
-    if name in EFFECTIVE:
+    if name in CHANGING:
         if not _may_change(request, run):
             told = ["refused"] if used < limit else []
             why = "only its author or people with write access may ask for that"
@@ -202,6 +208,10 @@ def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
             return is_off(known) is (request.name == "on")
         case "wrong":
             return not wrong_matches_for(known).issuperset(request.command.about if request.command else ())
+        case "same" | "different" | "original":
+            judged = judgements(known)
+            about = request.command.about if request.command else ()
+            return not all(key in judged and judged[key].name == request.name for key in about)
     return True
 
 
@@ -324,8 +334,10 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
             return words.say("reply_off", command=COMMANDS["on"])
         case "unclear":
             return " ".join([words.say("reply_unclear"), *_meant(command, words)])
-        case "wrong":
-            return _wrong(command.about if command else (), words)
+        case "wrong" | "same" | "different":
+            return _about(f"reply_{name}", command.about if command else (), words)
+        case "original":
+            return words.say("reply_original", number=str((command.about if command else ())[0]))
         case "nothing":
             return words.say("reply_nothing", words=inline(command.words if command else "", WORDS_SHOWN))
     return words.say(f"reply_{name}")
@@ -342,8 +354,9 @@ def _meant(command: Command | None, words: Words) -> Iterator[str]:
         yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))
 
 
-def _wrong(about: tuple[int, ...], words: Words) -> str:
+def _about(name: str, about: tuple[int, ...], words: Words) -> str:
+    """The text ``NAME_one`` or ``NAME_many`` with the numbers of these issues."""
     *others, last = [str(number) for number in about] or [""]
     if not others:
-        return words.say("reply_wrong_one", number=last)
-    return words.say("reply_wrong_many", numbers=words.say("and", first=", ".join(others), second=last))
+        return words.say(f"{name}_one", number=last)
+    return words.say(f"{name}_many", numbers=words.say("and", first=", ".join(others), second=last))

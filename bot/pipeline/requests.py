@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.domain.changes import EFFECTIVE, Changes, Request
+from bot.domain.changes import CHANGING, Changes, Request
 from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
@@ -233,4 +233,4 @@ def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext
 
 def closed(stored: Request) -> Request:
     """The request without a reply to come; the change that it asked for stays."""
-    return replace(stored, state="done" if stored.name in EFFECTIVE else "refused", trying_since=None)
+    return replace(stored, state="done" if stored.name in CHANGING else "refused", trying_since=None)

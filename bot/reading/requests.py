@@ -10,7 +10,10 @@ from functools import lru_cache
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
 from bot.reading.references import GITHUB, find_references
 
-NAMES = ("search", "context", "refresh", "wrong", "off", "on", "forget", "help")
+NAMES = ("search", "context", "refresh", "wrong", "same", "different", "original", "off", "on", "forget", "help")
+ABOUT = frozenset({"context", "wrong", "same", "different", "original"})
+"""Commands that name issues."""
+
 MAX_COMMANDS = 3
 """Commands that are obeyed in one comment; the rest is ignored."""
 
@@ -106,8 +109,8 @@ def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
     shown = line[: MAX_ARGUMENT + len(_PREFIX)]
     name, _, rest = given.partition(" ")
     name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT].strip()
-    about = _numbers(rest, repo, hosts) if name in ("context", "wrong") else ()
-    lacks = (name == "search" and not rest) or (name in ("context", "wrong") and not about)
+    about = _numbers(rest, repo, hosts) if name in ABOUT else ()
+    lacks = (name == "search" and not rest) or (name in ABOUT and not about)
     if name not in NAMES or lacks or (name == "forget" and rest):  # which would be another issue than the one here
         return Command("help", clear=False, line=shown)
     return Command(name, rest if name == "search" else "", about, line=shown)

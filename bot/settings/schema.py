@@ -62,6 +62,10 @@ _MODEL = {
     "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
     "wording": "a folder below the workspace or /models",
 }
+_PAIR = {
+    "form": r"#?[1-9][0-9]{0,9} +#?[1-9][0-9]{0,9}: *\S.*",
+    "wording": 'two numbers and a reason, such as "#12 #7: one crash on two systems"',
+}
 
 RECALL_PHRASES = (
     "what * did we * decide/deciding/choose/pick/select/conclude/say about/on/in/for/regarding {topic}",
@@ -173,6 +177,13 @@ class CommandSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    same: tuple[str, ...] = setting((), "Pairs of issues that report the same thing.", **_PAIR)
+    different: tuple[str, ...] = setting((), "Pairs of issues that report different things.", **_PAIR)
+    original: tuple[str, ...] = setting((), "Pairs of a report and the original issue of its cluster.", **_PAIR)
+
+
+@dataclass(frozen=True, slots=True)
 class IgnoreSettings:
     authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN)
     labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
@@ -227,6 +238,9 @@ class Settings:
         "Questions about decisions and discussions. {topic} is the subject, * up to four words, a/b either word.",
         form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
         wording="phrases with {topic}, at most two * and at least six letters",
+    )
+    clusters: ClusterSettings = _section(
+        ClusterSettings, "Corrections to the clusters of issues that report one thing."
     )
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")

@@ -50,6 +50,7 @@ STANDARD = (
 )
 
 ON_DEMAND = {
+    "bench_clusters": "clusters of a whole archive, many minutes; see clusters.md",
     "bench_contention": "a test runs it, and it has no peer",
     "bench_purge": "deleting 300,000 old deliveries, a minute or two",
     "bench_ranking": "each step of the ranking, many minutes",

@@ -75,7 +75,15 @@ def spoken(words: Words, searched: str = "x") -> str:
     told += [words.say(f"reply_{name}") for name in FORGETTING]
     told += [words.say(f"reply_{name}", threads="9", messages="9") for name in ("searched", "searched_threads")]
     return "\n\n".join(
-        [*told, *(sentence("wrong", Command("wrong", about=about), words, 5) for about in ((5,), (5, 6)))]
+        [
+            *told,
+            sentence("original", Command("original", about=(5,)), words, 5),
+            *(
+                sentence(name, Command(name, about=about), words, 5)
+                for name in ("wrong", "same", "different")
+                for about in ((5,), (5, 6))
+            ),
+        ]
     )
 
 

@@ -16,6 +16,7 @@ from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
     ForeignFormat,
+    LinkProgress,
     Manifest,
     damaged_files,
     decode_manifest,
@@ -47,7 +48,10 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("manifest", [Manifest(), FULL])
+LINKED = [LinkProgress(0), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
+
+
+@pytest.mark.parametrize("manifest", [Manifest(), FULL, *(replace(FULL, links=links) for links in LINKED)])
 def test_a_manifest_comes_back_from_its_bytes(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(decode_manifest(encode_manifest(manifest))) == encode_manifest(manifest)
@@ -241,3 +245,27 @@ def test_only_so_many_numbers_are_kept_of_a_reading() -> None:
     found = decode_manifest(encode_manifest(Manifest(reading=reading))).reading
     assert found is not None
     assert found.seen == {1}
+
+
+@pytest.mark.parametrize(
+    "links",
+    [5, "all", [], {}, {"down_to": -1}, {"down_to": True}, {"down_to": []}, {"down_to": 3, "behind": [None]}],
+)
+def test_where_the_progress_of_clusters_makes_no_sense_all_threads_are_compared_again(links: object) -> None:
+    data = json.dumps(json.loads(encode_manifest(FULL)) | {"links": links}).encode()
+    assert decode_manifest(data) == FULL
+
+
+def test_only_a_change_of_a_thread_that_was_compared_is_noted() -> None:
+    progress = LinkProgress(50).with_changed([49, 50, 51, "ABC-1", 51])
+    assert progress == LinkProgress(50, (50, 51, "ABC-1"))
+    assert progress.with_compared({51}, 20) == LinkProgress(20, (50, "ABC-1"))
+    assert progress.with_compared({50, 51, "ABC-1"}, 90) == LinkProgress(50)
+    assert LinkProgress().with_changed([1]) == LinkProgress()
+
+
+def test_how_far_threads_were_compared_holds_only_where_nobody_else_began_or_went_on() -> None:
+    known, further = Manifest(links=LinkProgress(50)), Manifest(links=LinkProgress(20))
+    assert known.fit_linked(10, known) == 10
+    assert further.fit_linked(10, known) is None
+    assert Manifest().fit_linked(10, Manifest()) is None

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.changes import AnswerRecord, FixInfo, Request
+from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
 from bot.memory.shards import (
     ANSWERS,
+    CLUSTERS,
     DIGESTS,
     FIXES,
     MAX_REQUESTS,
@@ -28,7 +30,9 @@ from bot.memory.shards import (
     joined,
     later_answer,
     later_fix,
+    later_links,
     parse_answer,
+    parse_cluster_links,
     parse_fix,
     parse_request,
     parse_requests,
@@ -438,3 +442,43 @@ def test_of_two_answers_one_stands(new: AnswerRecord, stood: AnswerRecord, stand
 def test_fixes_are_compared_by_when_they_were_looked_at() -> None:
     assert later_fix(fix(1, 1, release="v1"), fix(1, 2)) == fix(1, 2)
     assert later_fix(fix(1, 3, release="v1"), fix(1, 2)).release == "v1"
+
+
+SIGNS = ClusterLinks(7, at(1), (ClusterLink(3, "error", "E42: no such door"), ClusterLink("ABC-1", "said")))
+
+
+def test_the_signs_of_clusters_come_back_from_their_line() -> None:
+    assert parse_cluster_links(written(CLUSTERS, SIGNS)) == (SIGNS, True)
+    assert CLUSTERS.line(replace(SIGNS, links=())) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"to": []}, {"to": -1}, {"sign": 5}, {"sign": "<b>"}, {"sign": "x" * 50}, {"words": {"a": 1}, "sign": None}],
+)
+def test_a_damaged_sign_costs_no_other_one(wrong: dict[str, object]) -> None:
+    line = written(CLUSTERS, SIGNS)
+    first, second = line["links"]
+    found = CLUSTERS.read("clusters/0000.jsonl", json.dumps(line | {"links": [first | wrong, second]}).encode())
+    assert found == ({7: replace(SIGNS, links=SIGNS.links[1:])}, False)
+
+
+@pytest.mark.parametrize("links", [None, 5, "text", {"to": 3}])
+def test_damaged_signs_cost_no_other_thread(links: object) -> None:
+    other = CLUSTERS.line(replace(SIGNS, id=8))
+    data = f"{json.dumps(written(CLUSTERS, SIGNS) | {'links': links})}\n{other}\n".encode()
+    assert CLUSTERS.read("clusters/0000.jsonl", data) == ({8: replace(SIGNS, id=8)}, False)
+
+
+def test_signs_are_bounded() -> None:
+    many = replace(SIGNS, links=tuple(ClusterLink(n, "error", "x" * 500) for n in range(1, 100)))
+    found, _ = parse_cluster_links(written(CLUSTERS, many))
+    assert len(found.links) == MAX_LINKS
+    assert {len(link.words) for link in found.links} == {MAX_WORDS}
+
+
+def test_of_two_states_of_signs_the_later_thread_counts_and_of_one_state_the_last_finding() -> None:
+    later, again = replace(SIGNS, at=at(2), links=()), replace(SIGNS, links=SIGNS.links[:1])
+    assert later_links(SIGNS, later) == later_links(later, SIGNS) == later
+    assert later_links(again, SIGNS) == again
+    assert later_links(SIGNS, None) == SIGNS

@@ -222,6 +222,8 @@ def other_values(each: Described) -> list[Any]:
         low, high = (type(each.default)(bound.replace(",", "")) for bound in each.bounds.split(" to "))
         return [value for value in (low, high) if value != each.default]
     if isinstance(each.default, tuple):
+        if "two numbers" in each.bounds:
+            return [("#12 #7: one crash",)]
         return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
     choices = each.bounds.split(", ")
     return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]
@@ -315,3 +317,15 @@ def test_a_wrong_input_is_named(name: str, text: str, expected: str) -> None:
 def test_the_example_names_the_place_that_is_read() -> None:
     assert CONFIG_PATH in (ROOT / "config.example.yml").read_text(encoding="utf-8")
     assert Inputs().config == CONFIG_PATH
+
+
+@pytest.mark.parametrize("pair", ["#12 #7: one: crash", "12 7:x", "#12  7: why"])
+def test_a_correction_of_clusters_names_two_issues_and_a_reason(pair: str) -> None:
+    assert load_settings(f'clusters:\n  same: ["{pair}"]\n').clusters.same == (pair,)
+
+
+@pytest.mark.parametrize(
+    "pair", ["#12 #7", "#12 #7:", "#12 #7:  ", "#12: why", "#0 #7: why", "#12 #7 #8: why", "a b: why"]
+)
+def test_a_correction_of_clusters_without_issues_or_reason_is_refused(pair: str) -> None:
+    assert "clusters.same[0] must be two numbers and a reason" in refusal(f'clusters:\n  same: ["{pair}"]\n')

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import UTC, datetime
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from bot.domain.changes import (
     Request,
     StandingComment,
 )
+from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.index.protocol import Sizes
 from bot.memory.folder_store import FolderStore
@@ -44,6 +45,7 @@ CLAIM = Thread(
     *(903, "Said to be fixed", "Of it.", "octocat", AT), state="closed", closed_at=AT,
     comments=(Message("hubot", "NONE", AT, "Fixed by #12."),),
 )  # fmt: skip
+AGAIN = replace(CLAIM, title="Said again to be fixed", updated_at=AT + timedelta(days=1))
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
 LEFT = Tombstone(904, AT, FORGOTTEN)
@@ -64,6 +66,7 @@ STANDING = (
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
 NOTICES = (ReleaseNotice(900, "#12", "v2.3.0", AT, 12, "said", 907, AT),)
+LINKS = (ClusterLinks(12, AT, (ClusterLink(900, "error", "Error: of it"),)),)
 DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
     records=(THREAD, CLAIM, PAGE, GONE, LEFT),
@@ -79,6 +82,9 @@ CHANGES = Changes(
     reading=HistoryProgress(AT, AT, frozenset({1, 900})),
     read_whole=datetime(2026, 11, 1, tzinfo=UTC),
     told_until=AT,
+    links=LINKS,
+    linked_to=12,
+    relink=True,
 )
 LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
@@ -88,7 +94,7 @@ def files(folder: Path) -> dict[str, bytes]:
     memory = Memory(FolderStore(folder), sizes=SMALL).open()
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
-    memory.stage(Changes(fixes=(AFTER,)))
+    memory.stage(Changes(fixes=(AFTER,), records=(AGAIN,)))
     memory.install_model(LESSON)
     memory.rebuild_index()
     memory.commit("All of it")
@@ -100,7 +106,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    kept = (FIX, *STANDING, PULL, *NOTICES, DONE)
+    kept = (FIX, *STANDING, PULL, *NOTICES, DONE, *LINKS, *LINKS[0].links)
     values = (THREAD, PAGE, GONE, *SAID, *WISHES, *kept, MESSAGE, *EVENTS, CHANGES, LESSON)
     for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)

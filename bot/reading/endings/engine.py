@@ -175,6 +175,14 @@ def original_named(sentence: str, own: ThreadId) -> ThreadId | None:
     return found.duplicate_of if found else None
 
 
+def named_same(sentence: str, own: ThreadId) -> ThreadId | None:
+    """The thread that a sentence of thread ``own`` calls the same, whenever somebody says it."""
+    if "same" not in sentence.lower() or is_question(sentence):
+        return None
+    found = judge(phrase_book().rules["same_as"], sentence, SentenceContext(own, near=True))
+    return found.duplicate_of if found else None
+
+
 NO_FIX = Judgement(OutcomeKind.UNKNOWN, ("says that it is not fixed here",), 0.8)
 """Outweighs events that make a fix probable: the words know better."""
 

@@ -1,0 +1,119 @@
+"""The signs of clusters: what people say, and what two texts share that few others have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.domain.cluster import MAX_WORDS
+from bot.domain.thread import Kind, Thread, TimelineEvent
+from bot.memory.memory import Memory
+from bot.recall.cluster_links import FEW_ERRORS, find_links
+from tests.recall.conftest import Remember
+from tests.recall.samples import at, duplicate, said, thread
+from tests.recall.test_similar import FILLER
+
+ERROR = "Error: the gearbox jammed while folding sector seven"
+REPORT = thread(1, "Folding the map fails", f"Since the update I cannot fold it.\n\n{ERROR}\n", author="hubot")
+AGAIN = thread(
+    2, "The map does not fold anymore", f"I wanted to fold the map and got this:\n\n{ERROR}\n", author="mona"
+)
+
+
+def signs(one: Thread, memory: Memory) -> list[tuple[int | str, str]]:
+    return [(link.to, link.sign) for link in find_links(one, memory).links]
+
+
+def test_two_reports_of_one_error_are_tied(remember: Remember) -> None:
+    memory = remember(REPORT, AGAIN, *FILLER)
+    assert signs(AGAIN, memory) == [(1, "alike"), (1, "error")]
+    assert find_links(AGAIN, memory).links[1].words == ERROR
+    assert signs(REPORT, memory) == []  # older threads are not compared with later ones
+
+
+def test_later_threads_change_nothing(remember: Remember) -> None:
+    before = find_links(AGAIN, remember(REPORT, AGAIN, *FILLER))
+    later = [thread(n, AGAIN.title, AGAIN.body, author=f"user-{n}") for n in range(300, 300 + 2 * FEW_ERRORS)]
+    assert find_links(AGAIN, remember(*later)) == before
+
+
+def test_what_many_threads_have_is_no_sign(remember: Remember) -> None:
+    many = [thread(n, f"Trouble {n}", f"Note {n}\n\n{ERROR}\n", 0.5 + n / 1000, author=f"u{n}") for n in range(10, 50)]
+    assert not [one for one in signs(AGAIN, remember(REPORT, AGAIN, *many)) if one[1] == "error"]
+
+
+def test_one_person_does_not_report_twice(remember: Remember) -> None:
+    same = replace(AGAIN, author="HUBOT")
+    assert signs(same, remember(REPORT, same, *FILLER)) == []
+
+
+def test_only_issues_have_signs(remember: Remember) -> None:
+    pull = replace(AGAIN, kind=Kind.PULL)
+    by_bot = replace(AGAIN, is_bot=True)
+    memory = remember(REPORT, AGAIN, *FILLER)
+    assert signs(pull, memory) == signs(by_bot, memory) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "found"),
+    [
+        ("MEMBER", "This is the same issue as #1.", [(1, "said")]),
+        ("NONE", "This is the same issue as #1.", [(1, "heard")]),
+        ("", "This is the same issue as #1.", [(1, "said")]),
+        ("MEMBER", "Duplicate of #1", [(1, "said")]),
+        ("MEMBER", "This is not the same issue as #1.", []),
+        ("MEMBER", "Is this the same issue as #1?", []),
+        ("MEMBER", "Same issue as other/repo#1.", []),
+        ("MEMBER", "> Same issue as #1.", []),
+        ("MEMBER", "Same issue as #5.", []),
+    ],
+)
+def test_what_people_say(remember: Remember, role: str, text: str, found: list[tuple[int, str]]) -> None:
+    one = thread(5, "Blue is red", "Everything is red.", comments=(said(text, 6, role=role),))
+    assert signs(one, remember(one)) == found
+
+
+def test_the_strongest_word_counts_once(remember: Remember) -> None:
+    heard = said("This is the same issue as #1.", 6)
+    known = said("Yes, the same issue as #1.", 7, "hubot", "MEMBER")
+    one = thread(5, "Blue is red", "", comments=(heard, known))
+    assert signs(one, remember(one)) == [(1, "said")]
+    assert signs(duplicate(6, 1, "Green is red"), remember()) == [(1, "duplicate")]
+
+
+def test_a_mark_counts_until_it_is_taken_back(remember: Remember) -> None:
+    mark = TimelineEvent("marked_as_duplicate", at(6), "hubot", source=1)
+    taken = TimelineEvent("unmarked_as_duplicate", at(7), "hubot", source=1)
+    by_bot = replace(mark, actor="triage[bot]")
+    one = thread(5, "Blue is red")
+    memory = remember(one)
+    assert signs(replace(one, events=(mark,)), memory) == [(1, "duplicate")]
+    assert signs(replace(one, events=(mark, taken)), memory) == []
+    assert signs(replace(one, events=(by_bot,)), memory) == []
+
+
+def test_the_same_text_ties_two_reports(remember: Remember) -> None:
+    text = "When I press the blue button twice, the window turns over, the cat wakes up and no soup is left at all."
+    older = thread(1, "Blue button turns the window", text, author="hubot")
+    copy = thread(2, "Blue button turns the window", text, author="mona")
+    assert {sign for _, sign in signs(copy, remember(older, copy, *FILLER))} == {"text", "sametitle", "alike"}
+
+
+def test_what_both_have_is_cut(remember: Remember) -> None:
+    error = f"Error: the gearbox jammed {'very ' * 30}hard"
+    older, newer = (replace(one, body=one.body.replace(ERROR, error)) for one in (REPORT, AGAIN))
+    (words,) = (link.words for link in find_links(newer, remember(older, newer, *FILLER)).links if link.words)
+    assert len(words) == MAX_WORDS
+    assert words.endswith("…")
+
+
+def test_of_many_reports_of_one_error_a_new_one_is_near_to_several(remember: Remember) -> None:
+    """Each of them is as near as the next, so none has to be the nearest."""
+    reports = [
+        replace(REPORT, id=n, author=f"user-{n}", title=f"Folding the map fails {word}", created_at=at(n))
+        for n, word in enumerate(("today", "here", "again", "badly", "too"), 2)
+    ]
+    newest = replace(AGAIN, id=50, title="Folding the map fails", created_at=at(50))
+    memory = remember(REPORT, *reports, newest, *FILLER)
+    assert len({to for to, sign in signs(newest, memory) if sign in ("alike", "near")}) >= 3

@@ -1,0 +1,216 @@
+"""Clusters: what holds a thread in one, what does not, and what people say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.changes import Request
+from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks
+from bot.domain.digest import FOREVER, IndexEntry
+from bot.domain.thread import Kind, ThreadId
+from bot.recall.clusters import MAX_MEMBERS, MAX_STRANGERS, WEIGHTS, Opinions, build_clusters, pairs_in, weight_of
+from bot.settings.schema import ClusterSettings
+from tests.examples import examples
+from tests.recall.samples import at
+
+UNSAID = Opinions()
+ALIKE = ("alike", "error")
+
+
+def entry(key: ThreadId, author: str = "", *, unvouched: bool = False, kind: Kind = Kind.ISSUE) -> IndexEntry:
+    moment = at(key if isinstance(key, int) else 0)
+    until = FOREVER if unvouched else None
+    return IndexEntry(key, kind, f"Title {key}", author or f"user-{key}", "open", moment, moment, unvouched_until=until)
+
+
+def entries(*keys: int) -> dict[ThreadId, IndexEntry]:
+    return {key: entry(key) for key in keys}
+
+
+def links(*found: tuple[int, int, tuple[str, ...]]) -> dict[ThreadId, ClusterLinks]:
+    """(thread, other, signs) → the signs by thread."""
+    by_thread: dict[ThreadId, list[ClusterLink]] = {}
+    for key, to, signs in found:
+        by_thread.setdefault(key, []).extend(ClusterLink(to, sign) for sign in signs)
+    return {key: ClusterLinks(key, at(100), tuple(each)) for key, each in by_thread.items()}
+
+
+def members(found: tuple[Cluster, ...]) -> list[list[ThreadId]]:
+    return [[one.id for one in cluster.members] for cluster in found]
+
+
+def asked(name: str, on: int, *about: int, day: float = 200, by: str = "hubot") -> Request:
+    return Request(on, int(day * 1000) + on, name, by, at(day), about, "done")
+
+
+def test_a_cluster_says_who_reported_it_when_and_what_holds_each_report() -> None:
+    signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
+    signs |= links((3, 1, ("duplicate",)))
+    known = entries(1, 2, 3) | {3: entry(3, "USER-1")}
+    (found,) = build_clusters(signs, known, UNSAID)
+    assert (found.id, found.canonical, found.name, found.people) == ("c1", 1, "Title 1", 2)
+    assert (found.first, found.last) == (at(1), at(3))
+    assert [one.why for one in found.members] == [
+        (),
+        ("nearest to #1, and that to it", "same error as #1: E42: no such door"),
+        ("marked as a duplicate of #1",),
+    ]
+    assert [one.author for one in found.members] == ["user-1", "user-2", "USER-1"]
+
+
+@pytest.mark.parametrize("signs", [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)])
+def test_a_weak_sign_alone_makes_no_cluster(signs: tuple[str, ...]) -> None:
+    assert build_clusters(links((2, 1, signs)), entries(1, 2), UNSAID) == ()
+
+
+def test_the_same_sign_twice_counts_once() -> None:
+    assert weight_of([ClusterLink(1, "error", "a"), ClusterLink(1, "error", "b")]) == WEIGHTS["error"]
+
+
+def test_a_chain_of_likeness_is_no_cluster() -> None:
+    chain = links(*((n + 1, n, ALIKE) for n in range(1, 30)))
+    found = members(build_clusters(chain, entries(*range(1, 31)), UNSAID))
+    assert max(map(len, found)) == 2
+
+
+def test_two_members_that_the_oldest_holds_hold_a_third() -> None:
+    signs = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 2, ALIKE), (4, 3, ALIKE), (5, 4, ALIKE), (5, 3, ALIKE))
+    # 4 is held by 2 and 3; 5 only by 3, as 4 is not held by the oldest itself
+    assert members(build_clusters(signs, entries(1, 2, 3, 4, 5), UNSAID)) == [[1, 2, 3, 4]]
+
+
+def test_what_is_like_a_marked_duplicate_belongs_to_its_cluster() -> None:
+    signs = links((2, 1, ("duplicate",)), (3, 2, ALIKE))
+    assert members(build_clusters(signs, entries(1, 2, 3), UNSAID)) == [[1, 2, 3]]
+
+
+def test_a_duplicate_of_a_duplicate_belongs_to_the_original() -> None:
+    signs = links((1, 2, ("duplicate",)), (2, 3, ("duplicate",)), (3, 1, ("duplicate",)), (4, 1, ("duplicate",)))
+    assert members(build_clusters(signs, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+
+
+def test_the_thread_that_most_are_marked_as_duplicates_of_gives_the_name_and_the_oldest_the_id() -> None:
+    signs = links((1, 5, ("duplicate",)), (6, 5, ("duplicate",)))
+    (found,) = build_clusters(signs, entries(1, 5, 6), UNSAID)
+    assert (found.id, found.canonical, found.name) == ("c1", 5, "Title 5")
+    assert found.members[0].why == ("marked as a duplicate of #5",)
+
+
+def test_a_thread_that_a_later_one_ties_to_the_cluster_belongs_to_it() -> None:
+    signs = links((2, 1, ALIKE), (3, 2, ALIKE), (4, 1, ALIKE), (4, 3, ALIKE))
+    assert members(build_clusters(signs, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+
+
+def test_a_cluster_shows_the_original_and_the_newest_of_many() -> None:
+    count = MAX_MEMBERS + 10
+    signs = links(*((n, 1, ("duplicate",)) for n in range(2, count + 1)))
+    (found,) = build_clusters(signs, entries(*range(1, count + 1)), UNSAID)
+    assert [one.id for one in found.members] == [1, *range(count - MAX_MEMBERS + 2, count + 1)]
+
+
+def test_strangers_alone_do_not_make_a_cluster_large() -> None:
+    keys = range(2, 20)
+    signs = links(*((n, 1, ("said",)) for n in keys))
+    known = entries(1) | {n: entry(n, f"sock-{n}", unvouched=True) for n in keys}
+    (found,) = build_clusters(signs, known, UNSAID)
+    assert len(found.members) == 1 + MAX_STRANGERS
+    of_one = entries(1) | {n: entry(n, "Sock" if n % 2 else "sock", unvouched=True) for n in keys}
+    assert members(build_clusters(signs, of_one, UNSAID)) == [[1, 2]]
+
+
+def test_what_strangers_hold_is_not_held() -> None:
+    signs = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 2, ALIKE), (4, 3, ALIKE))
+    known = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
+    assert members(build_clusters(signs, known, UNSAID)) == [[1, 2, 3]]
+
+
+def test_pull_requests_and_what_is_gone_take_no_part() -> None:
+    signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
+    assert build_clusters(signs, entries(1) | {2: entry(2, kind=Kind.PULL)}, UNSAID) == ()
+
+
+def test_people_put_threads_apart_join_them_and_name_the_original() -> None:
+    signs = links((2, 1, ("duplicate",)), (3, 1, ALIKE))
+    known = entries(1, 2, 3, 4)
+
+    def built(*requests: Request, **given: tuple[str, ...]) -> tuple[Cluster, ...]:
+        return build_clusters(signs, known, Opinions.of(requests, ClusterSettings(**given)))
+
+    assert members(built(asked("different", 3, 1))) == [[1, 2]]
+    assert members(built(asked("wrong", 1, 3))) == [[1, 2]]
+    assert members(built(asked("different", 3, 1), asked("same", 1, 3, day=201))) == [[1, 2, 3]]
+    assert members(built(asked("same", 1, 3), asked("wrong", 3, 1, day=201))) == [[1, 2]]
+    assert members(built(asked("same", 4, 2))) == [[1, 2, 3, 4]]
+    assert built(asked("same", 4, 1))[0].members[-1].why == ("named as the same as #1",)
+    (found,) = built(asked("original", 4, 3))
+    assert (found.canonical, [one.id for one in found.members]) == (3, [1, 2, 3, 4])
+    assert members(built(same=("#4 1: one door",))) == [[1, 2, 3, 4]]
+    assert members(built(asked("same", 3, 1), different=("#3 #1: two doors",))) == [[1, 2]]
+    assert built(asked("original", 2, 1), original=("2 3: it has the trace",))[0].canonical == 3
+
+
+def test_an_unknown_author_names_no_original() -> None:
+    signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
+    known = entries(1, 2) | {3: entry(3, "sock", unvouched=True)}
+    for by, canonical in (("sock", 1), ("hubot", 2)):
+        opinions = Opinions.of([asked("original", 3, 2, by=by)], ClusterSettings())
+        assert build_clusters(signs, known, opinions)[0].canonical == canonical
+
+
+def test_pairs_in_settings() -> None:
+    assert list(pairs_in(["#12 #7: the same: crash", "3 4:x"])) == [(12, 7), (3, 4)]
+
+
+SIGNS = st.sampled_from(sorted(WEIGHTS))
+FOUND = st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25), SIGNS), max_size=60)
+
+
+@settings(max_examples=examples(200))
+@given(FOUND, st.sets(st.integers(1, 25)), st.randoms(use_true_random=False))
+def test_clusters_do_not_depend_on_the_order_of_what_was_found(
+    found: list[tuple[int, int, str]], strangers: set[int], chance: Random
+) -> None:
+    signs = links(*((key, to, (sign,)) for key, to, sign in found))
+    known = {key: entry(key, unvouched=key in strangers) for key in range(1, 26)}
+    first = build_clusters(signs, known, UNSAID)
+    assert first == build_clusters(_shuffled(signs, chance), _shuffled(known, chance), UNSAID)
+    every = [one.id for cluster in first for one in cluster.members]
+    assert len(every) == len(set(every))
+    for cluster in first:
+        assert 2 <= len(cluster.members) <= MAX_MEMBERS
+        assert cluster.canonical in {one.id for one in cluster.members}
+        assert all(one.why for one in cluster.members if one.id != cluster.canonical)
+        assert all(one.at <= other.at for one, other in pairwise(cluster.members))
+        assert sum(one.id in strangers for one in cluster.members) <= MAX_STRANGERS
+    assert [one.last for one in first] == sorted((one.last for one in first), reverse=True)
+    assert all(cluster.last - cluster.first >= timedelta(days=1) for cluster in first)
+
+
+def _shuffled(values: Mapping[ThreadId, object], chance: Random) -> dict[ThreadId, object]:
+    keys = list(values)
+    chance.shuffle(keys)
+    return {key: values[key] for key in keys}
+
+
+def test_a_sign_of_another_version_says_nothing() -> None:
+    assert build_clusters(links((2, 1, ("smell", "alike", "error"))), entries(1, 2), UNSAID) != ()
+    assert build_clusters(links((2, 1, ("smell",))), entries(1, 2), UNSAID) == ()
+
+
+NEAR = ("near", "error")
+
+
+def test_three_members_hold_what_is_near_to_each_of_them() -> None:
+    held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR), (4, 3, NEAR))
+    assert members(build_clusters(held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+    not_held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR))
+    assert members(build_clusters(not_held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3]]
+    strangers = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
+    assert members(build_clusters(held, strangers, UNSAID)) == [[1, 2, 3]]
