@@ -34,7 +34,7 @@ def ending(hit: Hit, scene: CommentPhrases) -> str:
     """How the thread ended, when and by whom, or since when it is open."""
     if hit.state != "closed":
         return reopening(hit, scene) or _still_open(hit, scene)
-    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
+    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind.traits.is_change else _how(hit, scene)
     if when := _ended_at(hit):
         what = scene.words.say("dated", what=what, day=scene.day(when))
     if _is_waiting(hit):
@@ -109,7 +109,7 @@ def is_news(fix: FixInfo) -> bool:
 
 def _still_open(hit: Hit, scene: CommentPhrases) -> str:
     name = "still_open"
-    if isinstance(hit, Mention) and hit.kind is Kind.PULL:
+    if isinstance(hit, Mention) and hit.kind.traits.is_change:
         name = "pull_draft" if hit.draft else "pull_open"
     what = scene.words.texts[name]
     return scene.words.say("since", what=what, day=scene.day(hit.created_at)) if hit.created_at else what

@@ -337,11 +337,11 @@ def number_of(ref: str | None) -> int | None:
     return int(ref[1:]) if ref and is_number else None
 
 
-def is_change(kind: str, state: str, merged_at: object) -> bool | None:
+def is_change(kind: Kind, state: str, merged_at: object) -> bool | None:
     """Whether a thread is a merged pull request; None for a page or session."""
-    if kind == Kind.PULL:
+    if kind.traits.is_change:
         return state == "closed" and bool(merged_at)
-    return False if kind == Kind.ISSUE else None
+    return False if kind.is_on_github else None
 
 
 class Worktree(NamedTuple):

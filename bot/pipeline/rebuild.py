@@ -76,7 +76,7 @@ def _missing(run: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
         for record in run.memory.state.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
-        and record.kind.traits.is_suggested
+        and record.kind.traits.is_listed
         and record.id not in whole.seen
         and record.id < LARGEST
         and record.revised_at < whole.began
