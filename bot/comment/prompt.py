@@ -368,7 +368,7 @@ def _stamp(moment: datetime | None) -> str:
 
 
 def _hit_markdown(hit: Mention | Match) -> str:
-    name = name_of(hit.id, hit.kind if isinstance(hit, Mention) else Kind.ISSUE)
+    name = name_of(hit.id, hit.kind)
     if isinstance(hit, Mention) and hit.missing:
         return f"\n### {name}: {NO_RECORD}\n"
     return f"\n### {name}\n\n{''.join(f'- {fact}' + chr(10) for fact in _facts(hit))}{_words(hit)}"

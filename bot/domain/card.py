@@ -122,7 +122,7 @@ class SaidMessage(NamedTuple):
 class Passage(NamedTuple):
     """What was said about the words of a search: at most two sentences of a message, "" if its text is not at hand.
 
-    The text is a stranger's. ``thread`` and ``comment_id`` say where it stands.
+    The text is a stranger's. ``thread``, which is of this ``kind``, and ``comment_id`` say where it stands.
     """
 
     thread: CardId
@@ -131,6 +131,7 @@ class Passage(NamedTuple):
     at: datetime | None
     text: str = ""
     comment_id: int | None = None
+    kind: Kind = Kind.ISSUE
 
 
 class CardLink(NamedTuple):

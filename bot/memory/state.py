@@ -274,7 +274,7 @@ class MemoryState:
             self._relist()
         manifest = self.manifest.with_owed((), changes.renewed).with_pages(changes.pages)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
-        manifest = manifest.with_reading(changes.reading, changes.read_whole)
+        manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)
         repo = self.repo or "" if records else manifest.repo
         self.manifest = replace(manifest, cursor=max(cursors, default=None), repo=repo)
         return records

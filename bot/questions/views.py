@@ -306,7 +306,9 @@ def full_row(card: Card, home: str, **fields: Any) -> Row:
     row = short_row(card, home, **fields)
     for decision, ruling in zip(row["decisions"], card.decisions, strict=False):
         is_comment = row["url"] and ruling.comment_id
-        decision["url"] = f"{row['url']}#issuecomment-{ruling.comment_id}" if is_comment else row["url"]
+        decision["url"] = (
+            f"{row['url']}{card.kind.traits.comment_path}{ruling.comment_id}" if is_comment else row["url"]
+        )
     return row
 
 

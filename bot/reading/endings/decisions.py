@@ -123,7 +123,7 @@ def _with_takebacks(thread: Thread, found: list[_Found]) -> list[_Found]:
 def _mark(marked: list[_Found], takeback: Takeback, thread: Thread, index: int) -> None:
     """Mark what the comment at ``index`` takes back: decisions in earlier comments by people with no more say."""
     message = thread.comments[index]
-    here = f"#issuecomment-{message.id}" if message.id else f"#{thread.id}"
+    here = f"{thread.kind.traits.comment_path}{message.id}" if message.id else f"#{thread.id}"
     later = f"#{takeback.thread}" if takeback.thread else here
     standing = [
         place
