@@ -12,6 +12,7 @@ from bot.domain.changes import Changes, Request, StandingComment, redo
 from bot.domain.thread import Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
+from bot.pipeline.discussions import with_discussions
 from bot.pipeline.eligibility import answers_kind, due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
@@ -31,7 +32,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     """Handle one event. Returns what was posted, or why nothing was, for each thread that was due an answer."""
     memory, mode = run.memory, run.settings.mode
     run.on_stage("look")
-    state = fetch_changes(event, run)
+    state = with_discussions(fetch_changes(event, run), run)
     run.on_stage("remember")
     _remember(state, run)
     run.on_stage("ask")
@@ -71,7 +72,8 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
 def _remember(state: RunState, run: RunContext) -> None:
     """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due."""
     memory, event, updates = run.memory, state.event, state.updates
-    memory.stage(Changes(records=updates.records, answers=tuple(state.settled.values()), cursor=updates.cursor))
+    settled = tuple(state.settled.values())
+    memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
     if event.name in CALM:
         memory.stage(Changes(answers=collect(memory, run.forge, run.now)))
     if event.name in EVENTS or not memory.state.manifest.pages:

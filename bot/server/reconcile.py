@@ -31,6 +31,7 @@ from bot.github.events import CALM, Event
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
+from bot.pipeline.discussions import read_discussions
 from bot.pipeline.handle import handle_event
 from bot.pipeline.outbox import UNSEEN
 from bot.pipeline.plan import BUSY, FULL
@@ -304,6 +305,9 @@ class RepositoryRun:
         if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
             self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
+        events = [each.event for each in self.work.deliveries]
+        event = next((each for each in events if each.is_of_discussion), events[0])
+        read_discussions(event, replace(bot, memory=memory))
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether an earlier event of this run already did the work for this one."""

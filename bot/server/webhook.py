@@ -18,6 +18,7 @@ from typing import Any
 
 from bot.github.events import (
     MAX_PAYLOAD,
+    OF_DISCUSSIONS,
     Event,
     PayloadRepository,
     account_of,
@@ -118,7 +119,7 @@ class _ArrivingBody:
                 return b"".join(parts)
 
 
-OF_REPOSITORY = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
+OF_REPOSITORY = OF_DISCUSSIONS | {"issues", "issue_comment", "push", "gollum", "release"}
 """Events of a repository."""
 
 OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
