@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot.domain.thread_json import clean
@@ -104,7 +104,7 @@ class Event:
     moved_to: str | None = None
     inputs: tuple[tuple[str, str], ...] = ()
     earlier: tuple[int, ...] = ()
-    has_discussions: bool | None = None
+    has_discussions: bool | None = field(default=None, compare=False)
 
     @property
     def is_of_discussion(self) -> bool:

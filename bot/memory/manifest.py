@@ -221,6 +221,15 @@ class Manifest:
         """The states that hold here too: of each source, only what ``known`` lacked was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
+    def fit_discussions(self, read: DiscussionProgress | None, known: Manifest) -> DiscussionProgress | None:
+        """The progress that holds here too: it went on from the one that ``known`` has."""
+        before = known.discussions
+        return (
+            read
+            if before is None or (self.discussions and self.discussions.joined(before) == self.discussions)
+            else None
+        )
+
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which a comment was promised, within a day before the newest."""
         written = sorted([*self.written, *moments])

@@ -109,7 +109,7 @@ def _due(state: RunState, run: RunContext) -> list[Thread]:
     changed = (one for one in state.updates.records if isinstance(one, Thread))
     keys = [one.id for one in changed if answers_kind(one.kind, run.settings)]
     keys += [*state.late, *run.memory.state.manifest.pending, *redo(state.requested)]
-    keys += [state.event.number] if state.event.number else []
+    keys += [state.event.number] if state.event.number and not state.event.is_of_discussion else []
     current = run.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))

@@ -138,7 +138,6 @@ REASONS = (
     "its author asked to be left alone",
     "it carries an ignored label",
     "pull requests are not answered",
-    "discussions are not answered",
     "the mode is off",
     "as many comments were written as one day may have",
     "asked to search",
