@@ -11,6 +11,8 @@ from tests.fakes.objects import Json, Shapes, node_id
 from tests.fakes.state import Discussion, Moment, Said
 
 ANSWERABLE = "Q&A"
+UNARCHIVED = {"archived_at": None, "archived_by": None}
+"""What only the labels of a discussion tell."""
 
 
 class DiscussedProject(ArchivedProject):
@@ -138,7 +140,7 @@ def discussion_shape(shapes: Shapes, discussion: Discussion) -> Json:
         "number": discussion.number,
         "title": discussion.title,
         "user": shapes.account(discussion.author),
-        "labels": [shapes.label(discussion.repo, name) for name in discussion.labels],
+        "labels": [shapes.label(discussion.repo, name) | UNARCHIVED for name in discussion.labels],
         "state": "closed" if discussion.closed else "open",
         "state_reason": discussion.state_reason,
         "locked": discussion.locked,
