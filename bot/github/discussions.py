@@ -90,7 +90,7 @@ class DiscussionReader:
         self._graphql, self._own, self._budget = graphql, own, budget
 
     def page(self, after: str) -> DiscussionPage:
-        """The next part of the list, oldest change first. Whatever changes meanwhile moves to its end.
+        """The next part of the list, oldest change first. A discussion that changes meanwhile comes again later.
 
         Raises ForgeError.
         """
@@ -106,7 +106,7 @@ class DiscussionReader:
             after = page.after
 
     def one(self, number: int) -> Thread:
-        """One discussion. Raises ForgeError: Gone, never certain, where there is none of this number."""
+        """One discussion. Raises ForgeError: Gone, never certain, for a number that is no discussion."""
         node = self._one(number, {**_MANY, "further": None})
         return self._thread(self._whole(node) if _is_cut(node) else node)
 

@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, HistoryProgress, Renewal, Request, StandingComment
+from bot.domain.changes import (
+    AnswerRecord,
+    Changes,
+    DiscussionProgress,
+    FixInfo,
+    HistoryProgress,
+    Renewal,
+    Request,
+    StandingComment,
+)
 from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.index.protocol import Sizes
 from bot.memory.folder_store import FolderStore
@@ -25,6 +34,7 @@ MESSAGE = Message("hubot", "MEMBER", AT, "So it is.", 900, AT, (("+1", 2),), Tru
 EVENTS = (
     TimelineEvent("closed", AT, "octocat", "a" * 40),
     TimelineEvent("cross-referenced", AT, "octocat", None, 12, Kind.PULL),
+    TimelineEvent("answered", AT, "octocat", comment=900),
 )
 THREAD = Thread(
     *(900, "All of it", "See #12.", "octocat", AT, Kind.PULL, "OWNER", True, AT, "closed", "completed", AT, "octocat"),
@@ -65,6 +75,7 @@ CHANGES = Changes(
     cursor=AT,
     reading=HistoryProgress(AT, AT, frozenset({1, 900})),
     read_whole=datetime(2026, 11, 1, tzinfo=UTC),
+    discussions=DiscussionProgress(AT, AT, "Y3Vyc29y", is_done=True),
 )
 LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
@@ -87,7 +98,7 @@ def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
     values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
-    for value in (*values, CHANGES.reading):
+    for value in (*values, CHANGES.reading, CHANGES.discussions):
         kinds.setdefault(type(value), []).append(value)
     return [
         f"{kind.__name__}.{field.name}"
