@@ -254,6 +254,8 @@ class App:
                 return self._token(installation, {**asked, "permissions": PERMISSIONS | FOR_DISCUSSIONS})
             except NotPermitted:
                 self._without_discussions.add(installation)
+            except NotInstalled:  # or the refusal lost its words on the way: the next answer tells
+                pass
         return self._token(installation, {**asked, "permissions": PERMISSIONS})
 
     def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -129,6 +129,7 @@ def test_a_github_that_is_down_or_has_had_enough_is_not_taken_for_an_uninstalled
     forge: FakeGitHub, app: App, kind: str, expected: type[ForgeError]
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
     forge.faults.add("POST /app/installations/*", kind)
     with pytest.raises(expected):
         app.create_token(number, forge.repo.id)
@@ -158,6 +159,7 @@ def test_what_is_no_key_is_found_before_anything_is_asked(key: str) -> None:
 
 def test_no_token_and_no_key_is_in_any_error(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
     told = []
     for kind in ("5xx", "drop", "html", "401", "404", "422", "permission", "cut", "429"):
         forge.faults.add("POST /app/installations/*", kind)
