@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.domain.thread_json import ANSWERED, thread_from_archive
-from bot.github.budget import RequestBudget
+from bot.github.budget import KEPT, RequestBudget
 from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, gives
 from bot.github.graphql_queries import comment_json, counts, user_json
 from bot.github.threads import OwnCommentRule, message_fields, split_own
@@ -111,7 +111,7 @@ class DiscussionReader:
         return self._thread(self._whole(node) if _is_cut(node) else node)
 
     def _page(self, after: str, direction: str) -> DiscussionPage:
-        self._budget.keep_reserve(GRAPHQL)
+        self._budget.keep_reserve(GRAPHQL, KEPT)
         fault: ForgeError | None = None
         for size in SIZES:
             try:
@@ -170,8 +170,9 @@ def _comments(node: Json) -> Iterator[dict[str, Any]]:
     answer, seen = node.get("answer"), set[int]()
     for top in (*node["comments"]["nodes"], *([answer] if answer else [])):
         for one in (top, *(top.get("replies") or {"nodes": []})["nodes"]) if top else ():
-            if one and not one.get("deletedAt") and one["databaseId"] not in seen:
-                seen.add(one["databaseId"])
+            number = one["databaseId"] if one else None
+            if number and not one.get("deletedAt") and number not in seen:
+                seen.add(number)
                 yield comment_json(one)
 
 

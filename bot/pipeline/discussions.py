@@ -28,7 +28,7 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
     """The state with the discussions that changed since the last run, if this event is about them or nobody waits."""
     event, known = state.event, run.memory.state.manifest.discussions
     is_due = event.is_of_discussion or (event.name in CALM and known is not None and known.is_done)
-    if run.discussions is None or state.limit or event.forgets or not is_due:
+    if run.discussions is None or state.limit or run.forge.troubles or event.forgets or not is_due:
         return state
     found: dict[int, Record] = {}
     read: DiscussionProgress | None = None
@@ -41,6 +41,7 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
     except Gone as error:
         run.note(f"Discussion {event.number} cannot be seen now, and was left as it is: {error}")
     except ForgeError as error:
+        run.forge.apply_limit(error)
         _tell(error, run)
     records = (*state.updates.records, *found.values())
     return replace(state, updates=replace(state.updates, records=records), discussions=read)
@@ -108,7 +109,8 @@ def _read_all(run: RunContext, known: DiscussionProgress | None, limit: float | 
     except ForgeError as error:
         if progress.after and "cursor" in str(error):  # GitHub knows the place no more
             run.memory.stage(Changes(discussions=DiscussionProgress(run.now)))
-        if is_sure:
+        run.forge.apply_limit(error)
+        if is_sure or isinstance(error, RateLimited):
             _tell(error, run)
     run.memory.commit(f"Remember {run.memory.state.manifest.threads} threads")
     if count:
@@ -121,7 +123,8 @@ def one_discussion(number: int, run: RunContext) -> Thread | None:
         return None
     try:
         return run.discussions.one(number)
-    except ForgeError:
+    except ForgeError as error:
+        run.forge.apply_limit(error)
         return None
 
 

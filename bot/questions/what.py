@@ -87,4 +87,4 @@ def _about(signs: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
 
 
 def _is_task(card: Card) -> bool:
-    return card.kind.traits.is_suggested and card.state == "open"
+    return card.kind.traits.is_listed and card.state == "open"

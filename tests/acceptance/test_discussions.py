@@ -212,8 +212,42 @@ def test_a_token_that_may_not_read_discussions_is_told_where_there_are_some(stag
     happens(stage, "discussion", "created", number)
     assert "the token may not read discussions: give the job 'discussions: read'" in summary(stage)
     assert number not in stage.memory().records([number])
-    happens(stage, "issues", "labeled", None)
     assert progress(stage) is None
+
+
+@pytest.mark.parametrize("kind", ["5xx", "drop", "html", "cut", "secondary200", "limit200"])
+def test_what_a_fault_hid_is_remembered_by_a_later_run(stage: Stage, kind: str) -> None:
+    number, _ = discuss(stage)
+    happens(stage, "schedule")
+    stage.github.clock.advance(3600)
+    made = stage.github.say(number, "hubot", "Hello again")
+    stage.github.faults.add("POST /graphql", kind, None, seconds=60)
+    assert stage.act("discussion_comment", "created", number, made) in (0, 1)
+    assert len(remembered(stage, number).comments) == 2
+    assert "discussions could be read" in summary(stage)
+    stage.github.faults.clear()
+    stage.github.clock.advance(7200)
+    happens(stage, "schedule")
+    assert len(remembered(stage, number).comments) == 3
+
+
+def test_a_first_reading_that_was_cut_short_goes_on(stage: Stage) -> None:
+    numbers = [stage.github.discuss("hubot", f"Question {n}", at=f"2025-09-{n + 1:02d}T10:00:00Z") for n in range(25)]
+    stage.github.faults.add("POST /graphql", "drop", None, after=2)
+    happens(stage, "schedule")
+    half = progress(stage)
+    assert half is not None
+    assert (half.is_done, bool(half.after)) == (False, True)
+    assert stage.memory().records(numbers).keys() == {*numbers[:20]}
+    stage.github.faults.clear()
+    happens(stage, "issues", "labeled", 1)
+    whole = progress(stage)
+    assert whole is not None
+    assert (whole.is_done, whole.began) == (True, half.began)
+    assert stage.memory().records(numbers).keys() == {*numbers}
+    assert graph_requests(stage) == 1
+    happens(stage, "issues", "labeled", 1)
+    assert graph_requests(stage) == 0
 
 
 def test_a_rebuild_reads_all_of_them_again(stage: Stage) -> None:
