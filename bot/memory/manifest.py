@@ -223,12 +223,8 @@ class Manifest:
 
     def fit_discussions(self, read: DiscussionProgress | None, known: Manifest) -> DiscussionProgress | None:
         """The progress that holds here too: it went on from the one that ``known`` has."""
-        before = known.discussions
-        return (
-            read
-            if before is None or (self.discussions and self.discussions.joined(before) == self.discussions)
-            else None
-        )
+        before, here = known.discussions, self.discussions
+        return read if before is None or (here and here.joined(before) == here) else None
 
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which a comment was promised, within a day before the newest."""

@@ -151,6 +151,7 @@ def test_one_that_is_gone_leaves_memory_and_the_comments_that_show_it(stage: Sta
         other = stage.github.add_project("octo-org/other")
         moved_to = f"octo-org/other#{stage.github.transfer_discussion(number, other)}"
     happens(stage, "discussion", how, number)
+    assert graph_requests(stage) == 1  # which collapses our comment
     gone = stage.memory().records([number])[number]
     assert isinstance(gone, Tombstone)
     assert (gone.reason, gone.moved_to) == (how, moved_to)
