@@ -115,7 +115,7 @@ def test_a_default_branch_of_any_name_is_one_pattern_that_means_it(name: str) ->
     assert re.sub(r"\\(.)", r"\1", pattern) == name
     assert not re.search(r"(?<!\\)[*?+\[\]!]", pattern)
     plain = workflow_text().splitlines()
-    assert [at for at, line in enumerate(text.splitlines()) if line != plain[at]] in ([], [9])
+    assert [at for at, line in enumerate(text.splitlines()) if line != plain[at]] in ([], [13])
     assert len(text.splitlines()) == len(plain)
 
 
