@@ -69,13 +69,15 @@ def _newest(threads: list[Thread] | tuple[Thread, ...], known: datetime | None) 
 
 
 def read_discussions(event: Event, run: RunContext) -> None:
-    """Begin or go on to read all discussions for a while, unless there are none. Nothing is asked once they are read,
-    nor in a run for an issue where nothing says that there are any."""
+    """Begin or go on to read all discussions for a while, unless there are none. Nothing is asked once they are read.
+
+    No run for an issue begins it: where a token may not read discussions, each would ask in vain.
+    """
     known = run.memory.state.manifest.discussions
     is_calm = event.name in CALM
     if run.forge.troubles or (known and known.is_done) or event.has_discussions is False:
         return
-    if known or is_calm or event.is_of_discussion or event.has_discussions:
+    if known or is_calm or event.is_of_discussion:
         is_sure = bool(known or event.is_of_discussion or event.has_discussions)
         _read_all(run, known, run.reading_seconds if is_calm else EVENT_SECONDS, is_sure=is_sure)
 

@@ -213,7 +213,11 @@ def test_a_token_that_may_not_read_discussions_is_told_where_there_are_some(stag
     happens(stage, "discussion", "created", number)
     assert "the token may not read discussions: give the job 'discussions: read'" in summary(stage)
     assert number not in stage.memory().records([number])
+    happens(stage, "issues", "labeled", 1)
+    assert graph_requests(stage) == 0
     assert progress(stage) is None
+    happens(stage, "schedule")
+    assert "the token may not read discussions" in summary(stage)
 
 
 @pytest.mark.parametrize("kind", ["5xx", "drop", "html", "cut", "secondary200", "limit200"])
