@@ -71,7 +71,7 @@ def _newest(threads: list[Thread] | tuple[Thread, ...], known: datetime | None) 
 def read_discussions(event: Event, run: RunContext) -> None:
     """Begin or go on to read all discussions for a while, unless there are none. Nothing is asked once they are read.
 
-    No run for an issue begins it: where a token may not read discussions, each would ask in vain.
+    No run for an issue begins it: where a token may not read discussions, each one would be refused.
     """
     known = run.memory.state.manifest.discussions
     is_calm = event.name in CALM
