@@ -155,10 +155,10 @@ def test_one_action_has_one_commit_in_all_workflows() -> None:
     assert {name: sorted(found) for name, found in commits.items() if len(found) > 1} == {}
 
 
-def test_the_bot_asks_for_the_two_permissions_that_it_needs() -> None:
+def test_the_bot_asks_for_the_permissions_that_it_needs() -> None:
     workflow = yaml.safe_load(text(".github/workflows/precedent.yml"))
     (job,) = workflow["jobs"].values()
-    assert job["permissions"] == {"contents": "write", "issues": "write"}
+    assert job["permissions"] == {"contents": "write", "issues": "write", "discussions": "read"}
     assert workflow["concurrency"] == {"group": "precedent", "cancel-in-progress": False, "queue": "max"}
 
 

@@ -128,6 +128,7 @@ def test_the_scripts_of_all_steps_are_written_as_the_runner_starts_them(tmp_path
 @pytest.mark.parametrize("name", SHOWN)
 def test_each_permission_is_one_that_it_needs(name: str) -> None:
     allowed = {"contents": ("read", "write"), "issues": ("read", "write"), "actions": ("read",)}
+    allowed["discussions"] = ("read",)
     for job in SHOWN[name]["jobs"].values():
         for permission, level in job["permissions"].items():
             assert level in allowed[permission]

@@ -17,6 +17,7 @@ from bot.errors import PrecedentError, UserError, bug
 from bot.github.client import WRITE_GAP
 from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.memory.store import ReadOnlyStore, Store
+from bot.pipeline.discussions import read_discussions
 from bot.pipeline.forget import forget_by_hand
 from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import prove_on_memory
@@ -89,6 +90,7 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
         own = next((result.id for result in results if not result.renews), event.number)
         report.past = _past(own, bot)
         go_on(bot, calm=event.name in CALM)
+        read_discussions(event, bot)
 
 
 def _past(key: ThreadId | None, bot: RunContext) -> RecentConversations | None:

@@ -36,7 +36,7 @@ class CommentLinks:
     def comment(self, thread: ThreadId, comment: int | None, kind: Kind = Kind.ISSUE) -> str:
         """The permalink of a comment; "" without a comment id, as for archives."""
         address = self.thread(thread, kind)
-        return f"{address}#issuecomment-{comment}" if address and comment is not None else ""
+        return f"{address}{kind.traits.comment_path}{comment}" if address and comment is not None else ""
 
     def commit(self, sha: str) -> str:
         """A commit by its full or short SHA in lower case."""

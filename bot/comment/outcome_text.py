@@ -32,9 +32,14 @@ _ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-
 
 def ending(hit: Hit, scene: CommentPhrases) -> str:
     """How the thread ended, when and by whom, or since when it is open."""
+    what = _ending(hit, scene)
+    return scene.words.say(told, what=what) if (told := hit.kind.traits.told_as) else what
+
+
+def _ending(hit: Hit, scene: CommentPhrases) -> str:
     if hit.state != "closed":
         return reopening(hit, scene) or _still_open(hit, scene)
-    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
+    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind.traits.is_change else _how(hit, scene)
     if when := _ended_at(hit):
         what = scene.words.say("dated", what=what, day=scene.day(when))
     if _is_waiting(hit):
@@ -97,7 +102,7 @@ def ending_quote(hit: Hit, scene: CommentPhrases) -> str:
     outcome, ended_at = hit.outcome, _ended_at(hit)
     shown = scene.quote(_telling(outcome.quote)) if hit.state == "closed" else ""
     is_told = outcome.at and ended_at and scene.day(outcome.at) == scene.day(ended_at)
-    address = scene.links.comment(hit.id, outcome.comment_id)
+    address = scene.links.comment(hit.id, outcome.comment_id, hit.kind)
     return (
         f"{shown}{scene.said(outcome.author, outcome.role, None if is_told else outcome.at, address)}" if shown else ""
     )
@@ -123,7 +128,7 @@ def is_news(fix: FixInfo) -> bool:
 
 def _still_open(hit: Hit, scene: CommentPhrases) -> str:
     name = "still_open"
-    if isinstance(hit, Mention) and hit.kind is Kind.PULL:
+    if isinstance(hit, Mention) and hit.kind.traits.is_change:
         name = "pull_draft" if hit.draft else "pull_open"
     what = scene.words.texts[name]
     return scene.words.say("since", what=what, day=scene.day(hit.created_at)) if hit.created_at else what

@@ -105,7 +105,7 @@ class Markdown:
         listed = "".join(f"- {fact}\n" for fact in facts)
         fence = _fence(one)
         inside = "".join(_short_lines(one, self.zone)) if shown.is_summary else ""
-        name = f"session {_key(one)}" if one.kind is Kind.SESSION else name_of(one.thread, one.kind)
+        name = f"session {_key(one)}" if one.kind.traits.is_local else name_of(one.thread, one.kind)
         head = f"\n{self._heading(2)} {name[:MAX_ID]}, {shown.relative}\n\n{listed}\n"
         return f"{head}{fence}text\ntitle: {_title(one, str)}\n{inside}", f"{fence}\n"
 
@@ -154,7 +154,7 @@ FORMS: dict[str, Callable[[tzinfo], Form]] = {"xml": Xml, "markdown": Markdown, 
 
 def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> str:
     """``[human 10:02] monalisa: …`` or ``[you 10:04] …``, further lines indented. A session has only one person."""
-    is_named = turn.speaker == "human" and conversation.kind is not Kind.SESSION
+    is_named = turn.speaker == "human" and not conversation.kind.traits.is_local
     name = f"{account(turn.name)}: " if is_named else ""
     first, *rest = [line.rstrip() for line in (text.strip() or NO_TEXT).split("\n")]
     further = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest)
@@ -378,7 +378,7 @@ def _stamp(moment: datetime | None) -> str:
 
 
 def _hit_markdown(hit: Mention | Match) -> str:
-    name = name_of(hit.id, hit.kind if isinstance(hit, Mention) else Kind.ISSUE)
+    name = name_of(hit.id, hit.kind)
     if isinstance(hit, Mention) and hit.missing:
         return f"\n### {name}: {NO_RECORD}\n"
     return f"\n### {name}\n\n{''.join(f'- {fact}' + chr(10) for fact in _facts(hit))}{_words(hit)}"

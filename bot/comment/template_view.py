@@ -37,7 +37,7 @@ LEAST_ROOM = 150
 """With fewer characters a turn says nothing."""
 
 _QUOTED = "  > "
-_COMMENT = re.compile(r"#issuecomment-(\d{1,20})", re.ASCII)
+_COMMENT = re.compile(r"#(?:issue|discussion)comment-(\d{1,20})", re.ASCII)
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
 
@@ -97,7 +97,7 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
 
 def _seen_before(match: Match, scene: CommentPhrases) -> Item:
     return _item(
-        link=scene.thread(match.id),
+        link=scene.thread(match.id, match.kind),
         open_pull=open_pull(match, scene),
         facts=[ending(match, scene), version(match, scene)],
         **_files(match, scene),
@@ -111,9 +111,8 @@ def _open_now(match: Match, scene: CommentPhrases) -> Item:
     comments = max(match.turn_count - 1, 0)
     count = scene.words.count("comments", comments) if comments else scene.words.texts["comments_none"]
     facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}", reopening(match, scene)]
-    return _item(
-        link=scene.thread(match.id), open_pull=open_pull(match, scene), facts=facts, why=why(match.why, (), scene)
-    )
+    link = scene.thread(match.id, match.kind)
+    return _item(link=link, open_pull=open_pull(match, scene), facts=facts, why=why(match.why, (), scene))
 
 
 def _possible(match: Match, scene: CommentPhrases) -> Item:
@@ -122,7 +121,7 @@ def _possible(match: Match, scene: CommentPhrases) -> Item:
     fact = words.say("dated", what=closed, day=words.day(match.closed_at)) if match.closed_at else closed
     is_open = match.state == "open"
     return _item(
-        link=scene.thread(match.id),
+        link=scene.thread(match.id, match.kind),
         facts=[words.texts["still_open"] if is_open else fact],
         why=why(match.why, (), scene),
     )

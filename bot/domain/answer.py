@@ -101,6 +101,7 @@ class Match:
     asked_on: str = ""
     may_be_back: bool = False
     earlier: Earlier | None = None
+    kind: Kind = Kind.ISSUE
 
 
 @dataclass(frozen=True, slots=True)

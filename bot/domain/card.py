@@ -123,7 +123,7 @@ class SaidMessage(NamedTuple):
 class Passage(NamedTuple):
     """What was said about the words of a search: at most two sentences of a message, "" if its text is not at hand.
 
-    The text is a stranger's. ``thread`` and ``comment_id`` say where it stands.
+    The text is a stranger's. ``thread``, which is of this ``kind``, and ``comment_id`` say where it stands.
     """
 
     thread: CardId
@@ -132,6 +132,7 @@ class Passage(NamedTuple):
     at: datetime | None
     text: str = ""
     comment_id: int | None = None
+    kind: Kind = Kind.ISSUE
 
 
 class CardLink(NamedTuple):
@@ -343,11 +344,11 @@ def number_of(ref: str | None) -> int | None:
     return int(ref[1:]) if ref and is_number else None
 
 
-def is_change(kind: str, state: str, merged_at: object) -> bool | None:
+def is_change(kind: Kind, state: str, merged_at: object) -> bool | None:
     """Whether a thread is a merged pull request; None for a page or session."""
-    if kind == Kind.PULL:
+    if kind.traits.is_change:
         return state == "closed" and bool(merged_at)
-    return False if kind == Kind.ISSUE else None
+    return False if kind.is_on_github else None
 
 
 class Worktree(NamedTuple):

@@ -216,11 +216,34 @@ NOBODY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
+class DiscussionProgress:
+    """How far discussions were read, in the reading that ``began`` then.
+
+    All that changed before ``upto`` is remembered. Until the first reading ``is_done``, ``after`` is where GitHub's
+    list, oldest change first, goes on: a name that only GitHub understands.
+    """
+
+    began: datetime
+    upto: datetime | None = None
+    after: str = ""
+    is_done: bool = False
+
+    def joined(self, other: DiscussionProgress | None) -> DiscussionProgress:
+        """The one of the later reading; of two in the same one, the one that got further."""
+        return self if other is None or self._rank >= other._rank else other
+
+    @property
+    def _rank(self) -> tuple[datetime, bool, datetime, str]:
+        return self.began, self.is_done, self.upto or self.began.min.replace(tzinfo=self.began.tzinfo), self.after
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Everything that one run adds to memory. The newer revision wins, so the result is the same on any tip.
 
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
-    ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one. The
+    ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one;
+    ``discussions`` how far those were read. The
     comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
     ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
@@ -244,6 +267,7 @@ class Changes:
     links: tuple[ClusterLinks, ...] = ()
     linked_to: ThreadId | None = None
     relink: bool = False
+    discussions: DiscussionProgress | None = None
 
 
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})

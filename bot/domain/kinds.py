@@ -22,14 +22,35 @@ class KindTraits(NamedTuple):
     path: str
     """The folder of its address on GitHub; "" for a kind that has no number there."""
 
+    told_as: str
+    """The text of ``templates/words.yml`` that says what it is where its state is told; "" where nobody need say."""
+
+    comment_path: str
+    """How the address of a comment goes on after that of its thread, up to the comment's id."""
+
+    qualifiers: tuple[str, ...]
+    """The words that mean it after ``is:`` in a search."""
+
     is_conversation: bool
     """Whether people talk in it, so that memory learns from it."""
 
     is_suggested: bool
-    """Whether threads of this kind are counted, shown as similar, and answered without a setting."""
+    """Whether threads of this kind are shown as similar."""
+
+    is_answered: bool
+    """Whether threads of this kind get answers without a setting."""
+
+    is_listed: bool
+    """Whether GitHub's list of issues has it, so that one which is missing there may be gone."""
 
     has_state: bool
     """Whether it is open or closed."""
+
+    is_change: bool
+    """Whether it proposes a change of files, which may be merged, be a draft, and fix other threads."""
+
+    is_local: bool
+    """Whether it is a conversation of one person with an agent on their machine."""
 
 
 class Kind(StrEnum):
@@ -39,6 +60,7 @@ class Kind(StrEnum):
     PULL = "pull"
     PAGE = "page"
     SESSION = "session"
+    DISCUSSION = "discussion"
 
     @property
     def traits(self) -> KindTraits:
@@ -50,12 +72,36 @@ class Kind(StrEnum):
         return bool(self.traits.path)
 
 
+_ISSUE_COMMENT = "#issuecomment-"
 _KINDS = {
-    Kind.ISSUE: KindTraits("issue", "issue", "issues", is_conversation=True, is_suggested=True, has_state=True),
-    Kind.PULL: KindTraits("pull request", "pull_request", "pull", True, is_suggested=False, has_state=True),
-    Kind.PAGE: KindTraits("page", "issue", "", is_conversation=False, is_suggested=False, has_state=False),
-    Kind.SESSION: KindTraits("session", "issue", "", is_conversation=True, is_suggested=False, has_state=False),
-}
+    Kind.ISSUE: KindTraits(
+        noun="issue", words="issue", path="issues", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("issue",),
+        is_conversation=True, is_suggested=True, is_answered=True, is_listed=True, has_state=True, is_change=False,
+        is_local=False,
+    ),
+    Kind.PULL: KindTraits(
+        noun="pull request", words="pull_request", path="pull", told_as="", comment_path=_ISSUE_COMMENT,
+        qualifiers=("pr", "pull"),
+        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=True, is_change=True,
+        is_local=False,
+    ),
+    Kind.PAGE: KindTraits(
+        noun="page", words="issue", path="", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("page",),
+        is_conversation=False, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
+        is_local=False,
+    ),
+    Kind.SESSION: KindTraits(
+        noun="session", words="issue", path="", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("session",),
+        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
+        is_local=True,
+    ),
+    Kind.DISCUSSION: KindTraits(
+        noun="discussion", words="discussion", path="discussions", told_as="as_discussion",
+        comment_path="#discussioncomment-", qualifiers=("discussion",),
+        is_conversation=True, is_suggested=True, is_answered=False, is_listed=False, has_state=True, is_change=False,
+        is_local=False,
+    ),
+}  # fmt: skip
 
 
 class OutcomeTraits(NamedTuple):

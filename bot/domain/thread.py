@@ -13,7 +13,7 @@ from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
 from bot.domain.roles import MAINTAINER, ROLE_WORDS
 
 ThreadId = int | str
-"""The number of an issue or pull request, or the key of a thread from elsewhere (``ABC-123``)."""
+"""The number of an issue, pull request or discussion, or the key of a thread from elsewhere (``ABC-123``)."""
 
 GHOST = "ghost"
 """The login that GitHub shows for an account that no longer exists."""
@@ -56,6 +56,7 @@ class TimelineEvent:
     """An event on a thread other than a comment: closed, reopened, referenced, …
 
     ``commit`` is a full or short SHA; ``source`` is the thread that referred to this one, ``source_kind`` its kind.
+    ``comment`` is the id of the comment that was marked as the answer.
     """
 
     name: str
@@ -64,6 +65,7 @@ class TimelineEvent:
     commit: str | None = None
     source: ThreadId | None = None
     source_kind: Kind | None = None
+    comment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Thread:
     """A conversation: an opening text and the messages after it, oldest first.
 
     ``role`` is the author's ``author_association``: ``NONE`` is a value too, and "" means that it is not known.
-    Only pull requests have ``draft`` and ``merged_at``.
+    Only pull requests have ``draft`` and ``merged_at``. A discussion counts as closed once an answer is marked, even if
+    it may go on.
     """
 
     id: ThreadId
@@ -169,7 +172,7 @@ def is_forgotten(record: Record | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pointer to an issue or pull request. ``owner`` and ``repo`` are None for the same repository.
+    """A pointer to an issue, pull request or discussion. ``owner`` and ``repo`` are None for the same repository.
 
     ``action`` is ``closes``, ``duplicate`` or None; ``kind`` is ``external`` for a configured autolink, else None.
     """

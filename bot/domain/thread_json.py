@@ -11,8 +11,12 @@ from typing import Any
 from bot.domain.kinds import Kind
 from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
 
+ANSWERED = "answered"
+"""The event, and the reason of the closing, of a discussion in which an answer is marked."""
+
 KEPT_EVENTS = frozenset(
     {
+        ANSWERED,
         "closed",
         "reopened",
         "referenced",
@@ -155,6 +159,7 @@ def _event_fields(event: TimelineEvent) -> dict[str, object]:
             "commit": event.commit,
             "source": event.source,
             "source_kind": event.source_kind.value if event.source_kind else None,
+            "comment": event.comment,
         }
     )
 
@@ -203,6 +208,7 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
                 commit=_name(event.get("commit")) or None,
                 source=parse_key(source) if source is not None else None,
                 source_kind=_GITHUB_KINDS.get(kind),
+                comment=parse_number(event.get("comment")),
             )
         )
     return found

@@ -64,7 +64,7 @@ def replay(
 
 def newest(history: ReplayHistory, count: int) -> list[Thread]:
     """The newest issues that a person opened, oldest first."""
-    fit = [thread for thread in history.threads if thread.kind == "issue" and not thread.is_bot]
+    fit = [thread for thread in history.threads if thread.kind.traits.is_answered and not thread.is_bot]
     return fit[-count:]
 
 

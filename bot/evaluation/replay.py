@@ -95,7 +95,7 @@ class PastLibrary:
 
     @property
     def issues(self) -> int:
-        return sum(thread.kind.traits.is_suggested for thread in self._threads.values())
+        return sum(thread.kind.traits.is_listed for thread in self._threads.values())
 
     @property
     def ranking(self) -> RankingModels:

@@ -41,8 +41,14 @@ from bot.github.transport import PER_PAGE
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """Permissions of a token, and all that the App needs."""
 
+FOR_DISCUSSIONS = {"discussions": "read"}
+"""What a token gets in addition where the installation has accepted it: without it discussions are not remembered."""
+
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 """Events that the App subscribes to; those of its installations arrive anyway."""
+
+DISCUSSION_EVENTS = ("discussion", "discussion_comment")
+"""Events that need FOR_DISCUSSIONS."""
 
 TIMEOUT = 20.0
 """Seconds for each part of a request."""
@@ -160,6 +166,7 @@ class App:
         self._id = app_id
         self._api_url = api_url
         self._opened = [_Session(app_id, key, api_url)]
+        self._without_discussions = set[int]()
 
     def use_key(self, key: str) -> None:
         """Sign with this key from now on; requests that are under way end with the former one.
@@ -200,7 +207,7 @@ class App:
 
         Raises NotInstalled, and NotPermitted if the installation has not accepted the permissions we need.
         """
-        told = self._token(installation, {"repository_ids": [repository], "permissions": PERMISSIONS})
+        told = self._widest_token(installation, {"repository_ids": [repository]})
         token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
         listed = (each for each in objects_in(told.get("repositories")) if each.get("id") == repository)
         shown = next(listed, None) or self._repository(token, repository)
@@ -239,6 +246,17 @@ class App:
     def redeliver(self, delivery: int) -> None:
         """Make GitHub repeat an attempt, by its ``id``, under the same GUID."""
         self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
+
+    def _widest_token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With FOR_DISCUSSIONS; without it for an installation that has refused it once in this process."""
+        if installation not in self._without_discussions:
+            try:
+                return self._token(installation, {**asked, "permissions": PERMISSIONS | FOR_DISCUSSIONS})
+            except NotPermitted:
+                self._without_discussions.add(installation)
+            except NotInstalled:  # or the refusal lost its words on the way: the next answer tells
+                pass
+        return self._token(installation, {**asked, "permissions": PERMISSIONS})
 
     def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot.domain.thread_json import clean
@@ -79,11 +79,12 @@ MAX_PAYLOAD = 25 * 1024 * 1024
 ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "created")}
 """Events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
-FORGETTING = {("issues", "deleted"), ("issues", "transferred")}
+FORGETTING = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
 CALM = frozenset({"schedule", "workflow_dispatch"})
 """Events for which nobody is waiting."""
 
-KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"})
+OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
+KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class Event:
     """The relevant parts of an event. It only says where to look: the facts are read from the API.
 
     ``earlier`` are comments on the same issue from shortly before, if one event stands for several.
+    ``has_discussions``: whether the payload says that the repository has them switched on; None where it does not say.
     """
 
     name: str
@@ -102,6 +104,11 @@ class Event:
     moved_to: str | None = None
     inputs: tuple[tuple[str, str], ...] = ()
     earlier: tuple[int, ...] = ()
+    has_discussions: bool | None = field(default=None, compare=False)
+
+    @property
+    def is_of_discussion(self) -> bool:
+        return self.name in OF_DISCUSSIONS
 
     @property
     def may_be_answered(self) -> bool:
@@ -132,7 +139,10 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
     """Read a parsed payload; parts may be missing."""
-    issue, comment = _object(data, "issue"), _object(data, "comment")
+    is_of_discussion = name in OF_DISCUSSIONS  # whose comments have ids of their own, which we never need
+    issue = _object(data, "discussion" if is_of_discussion else "issue")
+    comment = {} if is_of_discussion else _object(data, "comment")
+    has_discussions = _object(data, "repository").get("has_discussions")
     return Event(
         name=name,
         action=clean(data.get("action"))[:40],
@@ -142,11 +152,12 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
         comment_author=clean(_object(comment, "user").get("login")),
         moved_to=_moved_to(data),
         inputs=tuple(sorted((clean(k), clean(v)) for k, v in _object(data, "inputs").items())),
+        has_discussions=has_discussions if isinstance(has_discussions, bool) else None,
     )
 
 
 def _moved_to(data: Mapping[str, Any]) -> str | None:
     changes = _object(data, "changes")
-    number = _whole_number(_object(changes, "new_issue").get("number"))
+    number = _whole_number((_object(changes, "new_issue") or _object(changes, "new_discussion")).get("number"))
     repo = clean(_object(changes, "new_repository").get("full_name"))
     return f"{repo}#{number}" if number and repo else None

@@ -127,14 +127,14 @@ def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, An
         "created_at": node["createdAt"],
         "updated_at": node["updatedAt"],
         "closed_at": node["closedAt"],
-        "user": _user(node["author"]),
+        "user": user_json(node["author"]),
         "author_association": node["authorAssociation"],
         "labels": [label["name"] for label in (node.get("labels") or {}).get("nodes") or () if label],
-        "reactions": _counts(node),
+        "reactions": counts(node),
         "comments": node["comments"]["totalCount"],
         "repository_url": home,
     }
-    comments = [_comment(comment) for comment in node["comments"]["nodes"] if comment]
+    comments = [comment_json(comment) for comment in node["comments"]["nodes"] if comment]
     events = [event for item in node["timelineItems"]["nodes"] if item for event in _events(item, home)]
     return issue, comments, with_linked_pull(node, events, repo)
 
@@ -177,15 +177,16 @@ def _source(thread: Json, home: str) -> dict[str, Any]:
     return {"issue": {"number": thread["number"], "repository_url": home, **pull}}
 
 
-def _comment(node: Json) -> dict[str, Any]:
+def comment_json(node: Json) -> dict[str, Any]:
+    """A comment in the shape of REST."""
     return {
         "id": node["databaseId"],
         "body": node["body"],
         "created_at": node["createdAt"],
         "updated_at": node["updatedAt"],
-        "user": _user(node["author"]),
+        "user": user_json(node["author"]),
         "author_association": node["authorAssociation"],
-        "reactions": _counts(node),
+        "reactions": counts(node),
     }
 
 
@@ -194,7 +195,7 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     name = _EVENTS.get(str(node.get("__typename")))
     if name is None:
         return
-    event: dict[str, Any] = {"event": name, "created_at": node["createdAt"], "actor": _user(node.get("actor"))}
+    event: dict[str, Any] = {"event": name, "created_at": node["createdAt"], "actor": user_json(node.get("actor"))}
     closer = node.get("closer") or node.get("commit") or {}
     event["commit_id"] = closer.get("oid")
     closed_by = closer if _is_home(closer, home.removeprefix("/repos/")) else {}
@@ -204,7 +205,7 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     yield event
 
 
-def _user(actor: Json | None) -> dict[str, Any] | None:
+def user_json(actor: Json | None) -> dict[str, Any] | None:
     """An actor in the shape of REST, in which the login of a bot ends in [bot]; None for a deleted account."""
     if not actor:
         return None
@@ -215,7 +216,8 @@ def _user(actor: Json | None) -> dict[str, Any] | None:
     return {"login": login, "type": "Bot" if is_bot else "User"}
 
 
-def _counts(node: Json) -> dict[str, int]:
+def counts(node: Json) -> dict[str, int]:
+    """How many reactions there are, under the names of REST."""
     groups = node.get("reactionGroups") or ()
-    counts = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
-    return {name: count for name, count in counts.items() if name and count}
+    found = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
+    return {name: count for name, count in found.items() if name and count}

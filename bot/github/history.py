@@ -104,7 +104,7 @@ class GraphQLHistory:
 
     def glimpse(self, since: datetime | None) -> Glimpse:
         """Describe what a reading would have to read. Raises ForgeError."""
-        data = self._asked(GLIMPSE, {"since": stamp(since)})
+        data = self.asked(GLIMPSE, {"since": stamp(since)})
         repository, told = data["repository"], data.get("rateLimit")
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
@@ -143,12 +143,15 @@ class GraphQLHistory:
             return self._page(self._query, variables)
 
     def _page(self, query: str, variables: Json) -> Json:
-        issues: Json = self._asked(query, variables)["repository"]["issues"]
+        issues: Json = self.asked(query, variables)["repository"]["issues"]
         return issues
 
-    def _asked(self, query: str, variables: Json) -> Json:
+    def asked(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+        """Return the data that answers a query about the repository, ``$owner`` and ``$name``. Raises ForgeError; Gone
+        only if it is no list that is asked for."""
         owner, _, name = self._repo.partition("/")
-        data = _data(self._answer({"query": query, "variables": {"owner": owner, "name": name, **variables}}))
+        answer = self._answer({"query": query, "variables": {"owner": owner, "name": name, **variables}})
+        data = _data(answer, is_list=is_list)
         if not data.get("repository"):
             raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
         if data["repository"].get("hasIssuesEnabled") is False:  # the list is empty then, as if all were gone
@@ -199,7 +202,7 @@ def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
     return [{"source": known.get((item["event"], item.get("created_at"))), **item} for item in named]
 
 
-def _data(answer: HttpAnswer) -> Json:
+def _data(answer: HttpAnswer, *, is_list: bool = True) -> Json:
     """The data of an answer. Raises the ForgeError that its status or its errors mean.
 
     Errors raise although a part of the data may be there: the missing part must not count as gone.
@@ -217,7 +220,7 @@ def _data(answer: HttpAnswer) -> Json:
     meaning = meaning_of_errors(errors, answer.headers)
     if isinstance(meaning, Gone) and not object_in(data).get("repository"):
         raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
-    raise _for_reading(meaning)
+    raise _for_reading(meaning) if is_list else meaning
 
 
 def _for_reading(meaning: ForgeError) -> ForgeError:

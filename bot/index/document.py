@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bot.domain.card import key_of, name_of
 from bot.domain.digest import FOREVER, Digest, IndexEntry
-from bot.domain.thread import GHOST, KNOWN_ROLES, Kind, Outcome, Thread, ThreadId
+from bot.domain.thread import GHOST, KNOWN_ROLES, Outcome, Thread, ThreadId
 from bot.index.protocol import IndexDocument
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
@@ -104,7 +104,7 @@ def unvouched_until(thread: Thread) -> datetime | None:
     it as not planned without a word does not vouch for it, nor do bots, reactions, or labels, which a form may set.
     Deleted accounts count as one. A closing by an unknown account counts for nobody.
     """
-    if thread.kind is not Kind.ISSUE or thread.role in KNOWN_ROLES:
+    if not thread.kind.traits.is_suggested or thread.role in KNOWN_ROLES:
         return None
     return min(_others(thread), default=FOREVER)
 

@@ -154,7 +154,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT = 4
+LAYOUT = 5
 """The layout of an index and of the digests next to it. Raise it with each change after which older files cannot be
 read or mean something else. The manifest stores it; 0 stands for files from before there was such a number."""
 

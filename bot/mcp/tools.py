@@ -224,7 +224,7 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     ],
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
-        Literal["issue", "pull", "page", "session", "all"],
+        Literal["issue", "pull", "page", "session", "discussion", "all"],
         Field(description="only threads of this kind; session: agents' sessions on this machine"),
     ] = "all",
     label: Annotated[str, Field(description="only threads with this label", max_length=100)] = "",

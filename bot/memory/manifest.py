@@ -17,7 +17,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.domain.changes import FORGET, LARGEST, NOBODY, AnswerRecord, HistoryProgress, Renewal, Request
+from bot.domain.changes import (
+    FORGET,
+    LARGEST,
+    NOBODY,
+    AnswerRecord,
+    DiscussionProgress,
+    HistoryProgress,
+    Renewal,
+    Request,
+)
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
@@ -158,6 +167,7 @@ class Manifest:
     - ``pages``: which state of each source of pages was read, such as a commit.
     - ``recent``: what people asked for lately on any thread.
     - ``reading``: an unfinished reading of the whole history; ``read_whole``: when the last finished one began.
+    - ``discussions``: how far discussions were read; None where there are none, or nobody looked yet.
     - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
     - ``owed``: the comments to be renewed because a thread that they show changed, oldest change first.
     - ``unseen``: threads that GitHub does not show now.
@@ -189,6 +199,7 @@ class Manifest:
     forgotten: int = 0
     told_until: datetime | None = None
     links: LinkProgress = LinkProgress()
+    discussions: DiscussionProgress | None = None
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
@@ -230,6 +241,10 @@ class Manifest:
         known = reading.joined(self.reading) if reading else self.reading
         return replace(self, read_whole=whole, reading=known if known and (not whole or known.began > whole) else None)
 
+    def with_discussions(self, read: DiscussionProgress | None) -> Manifest:
+        """The manifest with this progress of reading discussions, unless it has a later one."""
+        return replace(self, discussions=read.joined(self.discussions)) if read else self
+
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
         """The manifest with the newest states of these sources; an empty state removes its source."""
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
@@ -259,6 +274,11 @@ class Manifest:
         is_same = self.links.down_to is not None and self.links.down_to == known.links.down_to
         return linked_to if is_same else None
 
+    def fit_discussions(self, read: DiscussionProgress | None, known: Manifest) -> DiscussionProgress | None:
+        """The progress that holds here too: it went on from the one that ``known`` has."""
+        before, here = known.discussions, self.discussions
+        return read if before is None or (here and here.joined(before) == here) else None
+
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which a comment was promised, within a day before the newest."""
         written = sorted([*self.written, *moments])
@@ -285,6 +305,8 @@ def _plain(value: Any) -> Any:
             return _reading_fields(value)
         case LinkProgress():
             return {} if value == LinkProgress() else {"down_to": value.down_to, "behind": list(value.behind)}
+        case DiscussionProgress():
+            return _discussions_fields(value)
         case MessageFiles():
             made = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
             return made | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
@@ -316,6 +338,7 @@ def decode_manifest(data: bytes) -> Manifest:
             read_whole=time_or_none(stored.get("read_whole")),
             repo=_repo(stored.get("repo")),
             forgotten=_count(stored.get("forgotten", 0)),
+            discussions=_discussions(stored.get("discussions")),
             owed=tuple(_readable(_listed(stored, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
             messages=_messages(stored.get("messages")),
@@ -368,6 +391,23 @@ def _reading(value: Any) -> HistoryProgress | None:
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
         return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
     except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _discussions_fields(read: DiscussionProgress) -> dict[str, object]:
+    return {"began": stamp(read.began), "upto": stamp(read.upto), "after": read.after, "done": read.is_done}
+
+
+def _discussions(value: Any) -> DiscussionProgress | None:
+    """How far discussions were read; None if that cannot be read: then they are read again."""
+    try:
+        after = clean(value["after"])
+        if len(after) > MAX_STATE:
+            return None
+        return DiscussionProgress(
+            parse_time(value["began"]), time_or_none(value.get("upto")), after, value["done"] is True
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 

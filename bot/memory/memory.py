@@ -193,7 +193,7 @@ class Memory:
         count until memory is opened again.
         """
         if self._went_back:
-            changes = replace(changes, cursor=None, reading=None, read_whole=None)
+            changes = replace(changes, cursor=None, reading=None, read_whole=None, discussions=None)
         self._staged.append(changes)
         if any(map(is_forgotten, changes.records)):
             self._model_update = None  # it may have learned from them
@@ -319,6 +319,7 @@ class Memory:
             changes,
             pages=self.state.base.manifest.fit_pages(changes.pages, known),
             linked_to=self.state.base.manifest.fit_linked(changes.linked_to, known),
+            discussions=self.state.base.manifest.fit_discussions(changes.discussions, known),
             answers=tuple(said for said in changes.answers if said.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),

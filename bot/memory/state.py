@@ -254,7 +254,7 @@ class MemoryState:
         manifest = self.manifest.with_owed((), changes.renewed).with_pages(changes.pages)
         manifest = manifest.with_written(self._comments.tell(changes.notices)).with_told(changes.told_until)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
-        manifest = manifest.with_reading(changes.reading, changes.read_whole)
+        manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)
         repo = self.repo or "" if records else manifest.repo
         self.manifest = replace(manifest, cursor=max(cursors, default=None), repo=repo)
         return records

@@ -166,7 +166,7 @@ def _owed(updates: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecor
 
     Issues that could not be read are promised too, so that they are asked for again.
     """
-    threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_suggested)
+    threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_answered)
     ages = {thread.id: thread.created_at for thread in threads} | dict(updates.unread)
     fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
     known = memory.state.answers(fresh) if fresh else {}

@@ -49,7 +49,7 @@ def _points(thread: Thread, state: RunState) -> bool:
 
 def answers_kind(kind: Kind, settings: Settings) -> bool:
     """Whether the settings allow answers on threads of this kind."""
-    return kind.traits.is_suggested or (kind.is_on_github and settings.pulls)
+    return kind.traits.is_answered or (kind.traits.is_change and settings.pulls)
 
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:

@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any
 
 from bot.domain.changes import AnswerRecord, Changes
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone
+from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.domain.thread_json import parse_time
 from bot.errors import UserError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
+from bot.pipeline.discussions import one_discussion
 from bot.pipeline.outbox import settle
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext, RunState
@@ -145,9 +146,12 @@ def _with_hint(
     if event.forgets:
         gone = _gone(event, number, held.get(number), run)
         return replace(updates, records=(*(r for r in updates.records if r.id != number), gone))
+    if event.is_of_discussion:  # which this API does not have
+        return updates
     if (event.is_pull and not run.settings.pulls) or any(r.id == number for r in updates.records):
         return updates
     if number in held:
+        _refuse_discussion(held[number], event)
         return (
             updates
             if number in listed or not run.memory.state.is_shown(number)
@@ -160,6 +164,12 @@ def _with_hint(
     except ForgeError as error:
         _look_again(event, error, run)
         return replace(updates, fault=updates.fault or error)
+
+
+def _refuse_discussion(held: Record, event: Event) -> None:
+    is_discussion = isinstance(held, Thread) and held.kind is Kind.DISCUSSION
+    if is_discussion and event.name == "workflow_dispatch":
+        raise UserError(f"{held.id} is a discussion, and those are not answered; give the number of an issue")
 
 
 def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool = False) -> Updates:
@@ -230,6 +240,9 @@ def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:
+            if discussion := one_discussion(number, run) if isinstance(error, Gone) and not error.certain else None:
+                fetched.append(discussion)
+                continue
             if isinstance(error, Gone):  # a thread that is only hidden now comes back as soon as it is visible
                 fetched.append(
                     tombstone(number, error, run.now) if error.certain else Tombstone(number, EPOCH, "unseen")

@@ -13,6 +13,7 @@ from bot.domain.thread import Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
+from bot.pipeline.discussions import with_discussions
 from bot.pipeline.eligibility import answers_kind, due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
@@ -33,7 +34,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     """Handle one event. Returns what was posted, or why nothing was, for each thread that was due an answer."""
     memory, mode = run.memory, run.settings.mode
     run.on_stage("look")
-    state = fetch_changes(event, run)
+    state = with_discussions(fetch_changes(event, run), run)
     run.on_stage("remember")
     _remember(state, run)
     run.on_stage("ask")
@@ -76,7 +77,8 @@ def _remember(state: RunState, run: RunContext) -> None:
     """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due; a calm run
     also looks for clusters."""
     memory, event, updates = run.memory, state.event, state.updates
-    memory.stage(Changes(records=updates.records, answers=tuple(state.settled.values()), cursor=updates.cursor))
+    settled = tuple(state.settled.values())
+    memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
     if event.name in CALM:
         memory.stage(Changes(answers=collect(memory, run.forge, run.now)))
     if event.name in EVENTS or not memory.state.manifest.pages:
@@ -114,7 +116,7 @@ def _due(state: RunState, run: RunContext) -> list[Thread]:
     changed = (one for one in state.updates.records if isinstance(one, Thread))
     keys = [one.id for one in changed if answers_kind(one.kind, run.settings)]
     keys += [*state.late, *run.memory.state.manifest.pending, *redo(state.requested)]
-    keys += [state.event.number] if state.event.number else []
+    keys += [state.event.number] if state.event.number and not state.event.is_of_discussion else []
     current = run.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))

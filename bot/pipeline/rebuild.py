@@ -16,6 +16,7 @@ from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
 from bot.pipeline.backfill import Deadline, HistoryRead, backfill
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
+from bot.pipeline.discussions import read_again
 from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
@@ -77,7 +78,7 @@ def _missing(run: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
         for record in run.memory.state.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
-        and record.kind.traits.is_suggested
+        and record.kind.traits.is_listed
         and record.id not in whole.seen
         and record.id < LARGEST
         and record.revised_at < whole.began
@@ -119,7 +120,7 @@ def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
     """
     started = run.clock.seconds()
     read = _read_on(run, run.memory.open().state.manifest.reading or HistoryProgress(run.now), limit)
-    return _finish(run, started) if read.complete else None
+    return _finish(run, started, limit) if read.complete else None
 
 
 def go_on(run: RunContext, *, calm: bool) -> None:
@@ -173,7 +174,7 @@ def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: 
     run.note(f"The rebuild is not finished{because}. {outlook}")
 
 
-def _finish(run: RunContext, started: float) -> Backtest | None:
+def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | None:
     """Finish a rebuild after the last page of history. None if more is missing than one run asks about, or if this run
     has learned already and read little since."""
     memory = run.memory
@@ -183,6 +184,7 @@ def _finish(run: RunContext, started: float) -> Backtest | None:
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
         _break_off(run, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
         return None
+    read_again(run, whole.began if whole else run.now, limit)
     memory.stage(fresh_pages(run.pages, memory.state, {}, run.now, run.note))
     knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(run, SECONDS)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.comment.render import Renderer
-from bot.domain.changes import AnswerRecord, Request
+from bot.domain.changes import AnswerRecord, DiscussionProgress, Request
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
+from bot.github.discussions import DiscussionReader
 from bot.github.events import Event
 from bot.github.fixes import FixFinder
 from bot.github.history import HistorySource
@@ -31,7 +32,8 @@ class RunContext:
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
-    for it reads history; the next run goes on. ``on_history`` is called after each reading of history.
+    for it reads history; the next run goes on. ``on_history`` is called after each reading of history. Without
+    ``discussions`` none are read.
     """
 
     memory: Memory
@@ -52,6 +54,7 @@ class RunContext:
     on_stage: Callable[[str], None] = lambda _: None
     reading_seconds: float = FIRST_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
+    discussions: DiscussionReader | None = None
 
     @property
     def within(self) -> timedelta:
@@ -80,6 +83,7 @@ class RunState:
     ``said`` holds earlier answers, ``settled`` those of them that memory does not have yet. ``late`` are fresh threads
     read as history, which ``updates`` lack. ``requested``: what people asked for in this run. ``is_first``: memory was
     empty, so it does not know earlier answers. ``limit``: why this run can ask nothing more of GitHub, "" if it can.
+    ``discussions``: how far this run read those.
     """
 
     event: Event
@@ -93,6 +97,7 @@ class RunState:
     is_first: bool = False
     within: timedelta = ANSWER_AGE
     limit: str = ""
+    discussions: DiscussionProgress | None = None
 
     def asks_for(self, thread: Thread) -> bool:
         """Whether somebody started this run by hand for this thread."""

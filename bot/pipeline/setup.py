@@ -18,6 +18,7 @@ from bot.errors import PrecedentError, UserError
 from bot.git.remote_files import Head, open_head, read_head
 from bot.github.budget import RequestBudget
 from bot.github.client import WRITE_GAP, GitHubClient
+from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
 from bot.github.history import EitherHistory, GraphQLHistory, RestHistory
 from bot.github.threads import OwnCommentRule
@@ -188,6 +189,7 @@ def build_run_context(
             muted=chosen.muted,
             report_fault=listener.report_fault,
             is_dry=chosen.is_dry,
+            discussions=DiscussionReader(graphql, own, forge.budget),
         )
     finally:
         memory.close()

@@ -7,7 +7,7 @@ import re
 from bot.domain.card import Card, Passage, Ruling, number_of
 from bot.domain.kinds import Kind
 
-_COMMENT = re.compile(r"#issuecomment-\d{1,20}", re.ASCII)
+_COMMENT = re.compile(r"#(?:issue|discussion)comment-\d{1,20}", re.ASCII)
 _MAX_REFERENCE = 300
 
 
@@ -18,11 +18,12 @@ def url_of(card: Card, home: str) -> str:
 
 
 def said_url(passage: Passage, home: str) -> str:
-    """The address of the message; "" where it is not known. GitHub leads from an issue's to a pull request's."""
-    if not home or not isinstance(passage.thread, int):
+    """The address of the message; "" where it is not known."""
+    if not home or not passage.kind.is_on_github or not isinstance(passage.thread, int):
         return ""
-    thread = f"{home}/{Kind.ISSUE.traits.path}/{passage.thread}"
-    return f"{thread}#issuecomment-{passage.comment_id}" if passage.comment_id else thread
+    kind = passage.kind.traits
+    thread = f"{home}/{kind.path}/{passage.thread}"
+    return f"{thread}{kind.comment_path}{passage.comment_id}" if passage.comment_id else thread
 
 
 def later_url(card: Card, ruling: Ruling, home: str) -> str:

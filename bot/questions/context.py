@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from enum import IntEnum
 from typing import NamedTuple
 
-from bot.domain.thread import Kind, Thread, ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest
 from bot.reading.conversations import (
     GAP,
@@ -70,7 +70,7 @@ def of_issue(threads: Iterable[Thread], number: int) -> list[Thread]:
 
 def _worked_on(thread: Thread) -> ThreadId | None:
     sources = (event.source for event in thread.events if event.name == "cross-referenced")
-    return next(sources, None) if thread.kind is Kind.SESSION else None
+    return next(sources, None) if thread.kind.traits.is_local else None
 
 
 def of_participant(threads: Iterable[Thread], login: str) -> list[Thread]:

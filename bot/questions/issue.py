@@ -237,7 +237,7 @@ def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
         and query.keeps_thread(found[key])
         and max(one.part, _part(wanted, _text(found[key]))) >= LEAST_PART
     ]
-    passages = passages_of(((thread.id, one.message) for thread, one in kept), query, lambda _: said)
+    passages = passages_of(((thread.id, thread.kind, one.message) for thread, one in kept), query, lambda _: said)
     return _Candidates([thread for thread, _ in kept], passages)
 
 

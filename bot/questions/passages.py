@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bot.domain.card import CardId, MessageHit, Passage, SaidMessage
+from bot.domain.kinds import Kind
 from bot.questions.order import ThreadEvidence
 from bot.reading.passage import passage
 from bot.reading.search_query import SearchQuery
@@ -25,13 +26,13 @@ def said_in(thread: Thread, quiet: frozenset[str] = frozenset()) -> tuple[SaidMe
 
 
 def passages_of(
-    hits: Iterable[tuple[CardId, MessageHit | None]], query: SearchQuery, read: ReadMessages
+    hits: Iterable[tuple[CardId, Kind, MessageHit | None]], query: SearchQuery, read: ReadMessages
 ) -> dict[CardId, Passage]:
     """What the best message of each hit says about the words; nothing for hits by their titles alone."""
-    best = {key: message for key, message in hits if message}
-    said = read([hit.thread for hit in best.values()]) if best else {}
-    found = {key: passage_of(hit, query, said.get(hit.thread, ())) for key, hit in best.items()}
-    return {key: one for key, one in found.items() if one}
+    best = {key: (kind, message) for key, kind, message in hits if message}
+    said = read([hit.thread for _, hit in best.values()]) if best else {}
+    found = {key: (kind, passage_of(hit, query, said.get(hit.thread, ()))) for key, (kind, hit) in best.items()}
+    return {key: one._replace(kind=kind) for key, (kind, one) in found.items() if one}
 
 
 def passage_of(hit: MessageHit, query: SearchQuery, said: Sequence[SaidMessage]) -> Passage | None:

@@ -47,7 +47,7 @@ def search_memory(asked: WordSearch, cards: Cards, read: ReadMessages = nothing_
     ]
     first = {card.id: found.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
     shown = tuple({**first, **found}.values())[:limit]
-    said = passages_of(((one.card.id, one.message) for one in shown), query, read)
+    said = passages_of(((one.card.id, one.card.kind, one.message) for one in shown), query, read)
     if not asked.expand:
         return ThreadHits(shown, passages=said)
     from bot.questions.related import expand

@@ -123,7 +123,7 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
         if one.has_evidence
     ]
     hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
-    said = passages_of(((one.card.id, one.message) for one in hits), query, read)
+    said = passages_of(((one.card.id, one.card.kind, one.message) for one in hits), query, read)
     return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs), said)
 
 

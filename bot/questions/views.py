@@ -38,7 +38,7 @@ def ending(card: Card) -> str:
     """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
     if not card.kind.traits.has_state:
         return card.kind.traits.noun
-    facts = [card.state if card.kind == Kind.ISSUE else f"{card.state} {card.kind}"]
+    facts = [card.state if card.kind.traits.is_listed else f"{card.state} {card.kind}"]
     if card.duplicate_of is not None:
         facts.append(f"duplicate of {cited(card.duplicate_of)}")
     elif card.ending.kind != OutcomeKind.UNKNOWN:
@@ -306,7 +306,9 @@ def full_row(card: Card, home: str, **fields: Any) -> Row:
     row = short_row(card, home, **fields)
     for decision, ruling in zip(row["decisions"], card.decisions, strict=False):
         is_comment = row["url"] and ruling.comment_id
-        decision["url"] = f"{row['url']}#issuecomment-{ruling.comment_id}" if is_comment else row["url"]
+        decision["url"] = (
+            f"{row['url']}{card.kind.traits.comment_path}{ruling.comment_id}" if is_comment else row["url"]
+        )
     return row
 
 

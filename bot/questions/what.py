@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.domain.card import Card, SessionOutline
-from bot.domain.kinds import Kind
 from bot.questions.related import (
     decided_when,
     decisions_of,
@@ -101,4 +100,4 @@ def _about(signs: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
 
 
 def _is_task(card: Card) -> bool:
-    return card.kind == Kind.ISSUE and card.state == "open"
+    return card.kind.traits.is_listed and card.state == "open"

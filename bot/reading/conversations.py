@@ -119,7 +119,7 @@ def _turns(thread: Thread, me: Collection[str]) -> list[Turn]:
 
 
 def _turn(message: Message, kind: Kind, me: Collection[str]) -> Turn:
-    is_own = message.author.casefold() in me or (kind is Kind.SESSION and message.is_bot)
+    is_own = message.author.casefold() in me or (kind.traits.is_local and message.is_bot)
     return Turn("you" if is_own else "human", message.author, message.created_at.astimezone(UTC), message.text)
 
 

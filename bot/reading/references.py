@@ -1,4 +1,4 @@
-"""Finds the issues and pull requests that a text refers to, as GitHub itself links them."""
+"""Finds the issues, pull requests and discussions that a text refers to, as GitHub itself links them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWNER = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}+"
 _REPO = r"[A-Za-z0-9_.-]{1,100}"
 _END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
-_WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|&(?:num|sol);", re.IGNORECASE)
+_WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|/discussions/|&(?:num|sol);", re.IGNORECASE)
 _NO_KERNEL = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
 """Must not follow a number: GitHub links the build number that ``uname -a`` prints, which refers to no issue."""
 
@@ -70,7 +70,8 @@ _Grammar = tuple[re.Pattern[str], re.Pattern[str]]
 def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
     host = "|".join(re.escape(name) for name in hosts) or r"(?!)"
     prefix = "|".join(re.escape(name) for name in autolinks if name) or r"(?!)"
-    path = rf"(?i:www\.)?(?i:{host})/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/(?:issues|pull)/(?P<page>[0-9]+){_END}"
+    page = rf"(?:issues|pull|discussions)/(?P<page>[0-9]+){_END}"
+    path = rf"(?i:www\.)?(?i:{host})/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/{page}"
     token = (
         rf"#(?P<hash>[0-9]+){_END}{_NO_KERNEL}"
         rf"|(?<![A-Za-z0-9_@])[Gg][Hh]-(?P<gh>[0-9]+){_END}"

@@ -208,11 +208,7 @@ _ROLES = {
 _IS = {
     "open": ("states", "open"),
     "closed": ("states", "closed"),
-    "issue": ("kinds", Kind.ISSUE),
-    "pr": ("kinds", Kind.PULL),
-    "pull": ("kinds", Kind.PULL),
-    "page": ("kinds", Kind.PAGE),
-    "session": ("kinds", Kind.SESSION),
+    **{word: ("kinds", kind) for kind in Kind for word in kind.traits.qualifiers},
 }
 _READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
     "author": _author,
@@ -222,12 +218,13 @@ _READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
     "is": _is,
     "label": _label,
 }
+_KINDS = [kind.traits.qualifiers[0] for kind in Kind]
 _DAY = "takes a day such as 2026-05-03, or 7d, 4w, 6m, 1y for so long ago"
 _WANTED = {
     "author": "takes the login of an account",
     "role": f"takes {MAINTAINER}, {CONTRIBUTOR} or {PARTICIPANT}",
     "before": _DAY,
     "after": _DAY,
-    "is": "takes open, closed, issue, pr, page or session",
+    "is": f"takes open, closed, {', '.join(_KINDS[:-1])} or {_KINDS[-1]}",
     "label": 'takes a label, one of several words as label:"good first issue"',
 }

@@ -10,7 +10,7 @@ from typing import TypeVar
 from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak, open_issues
 from bot.domain.card import is_change, number_of, settled
 from bot.domain.changes import FixInfo, wrong_matches_for
-from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
+from bot.domain.thread import Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
 from bot.reading.versions import asked_version, stands
 from bot.recall.library import Library, WithoutWords, threads
 from bot.recall.mentions import find_mentions, mentioned_elsewhere, referenced
@@ -164,7 +164,7 @@ def merged_in(library: Library, numbers: Iterable[int | None], before: datetime 
     """For each of these numbers that memory knows: whether it is a change merged at ``before`` (None: now)."""
     wanted = [number for number in dict.fromkeys(numbers) if number]
     entries = library.entries(wanted) if wanted else {}
-    pulls = [key for key, entry in entries.items() if entry.kind is Kind.PULL]
+    pulls = [key for key, entry in entries.items() if entry.kind.traits.is_change]
     read = threads(library, pulls, before) if pulls else {}
     found = {key: is_change(entry.kind, entry.state, None) for key, entry in entries.items() if key not in pulls}
     found |= {key: is_change(pull.kind, pull.state, pull.merged_at) for key, pull in read.items()}

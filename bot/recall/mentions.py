@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.domain.answer import Earlier, Mention
-from bot.domain.thread import Kind, Reference, RepositoryAddress, Thread, ThreadId
+from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import FLIP, SLACK, outcome
@@ -172,7 +172,7 @@ def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
     was reopened within minutes had not ended.
     """
     flips = thread.flips
-    if thread.is_closed or thread.kind is not Kind.ISSUE or len(flips) < 2:
+    if thread.is_closed or not thread.kind.traits.is_suggested or len(flips) < 2:
         return None
     closed_at, reopened_at = flips[-2:]
     if reopened_at - closed_at <= FLIP:

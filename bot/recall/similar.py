@@ -159,6 +159,7 @@ class SimilarThread:
             created_at=self.thread.created_at,
             closed_at=self.thread.closed_at,
             why=self.why,
+            kind=self.thread.kind,
         )
 
     def match(self, repo: str | None = None) -> Match:

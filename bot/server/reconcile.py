@@ -32,6 +32,7 @@ from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
+from bot.pipeline.discussions import read_discussions
 from bot.pipeline.handle import handle_event
 from bot.pipeline.outbox import UNSEEN
 from bot.pipeline.plan import BUSY, FULL
@@ -310,7 +311,10 @@ class RepositoryRun:
         if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
             self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
-        if all(each.event.name in CALM for each in self.work.deliveries) and not self.run_log.met:
+        events = [each.event for each in self.work.deliveries]
+        event = next((each for each in events if each.is_of_discussion), events[0])
+        read_discussions(event, replace(bot, memory=memory))
+        if all(each.name in CALM for each in events) and not self.run_log.met:
             self._make_digest(bot, memory)
 
     def _make_digest(self, bot: RunContext, memory: Memory) -> None:

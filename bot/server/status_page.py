@@ -384,6 +384,8 @@ STATES: Mapping[State, tuple[str, str]] = {
 EVENTS = {
     "issues": "issue",
     "issue_comment": "comment",
+    "discussion": "discussion",
+    "discussion_comment": "comment on a discussion",
     "push": "push to the default branch",
     "gollum": "wiki edited",
     "catch-up": "looked again by itself",

@@ -18,6 +18,7 @@ from typing import Any
 
 from bot.github.events import (
     MAX_PAYLOAD,
+    OF_DISCUSSIONS,
     Event,
     PayloadRepository,
     account_of,
@@ -118,7 +119,7 @@ class _ArrivingBody:
                 return b"".join(parts)
 
 
-OF_REPOSITORY = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
+OF_REPOSITORY = OF_DISCUSSIONS | {"issues", "issue_comment", "push", "gollum", "release"}
 """Events of a repository."""
 
 OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
@@ -237,7 +238,8 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
 def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
     """People wait for the answer to a new issue and to a command."""
     is_new = (event.name, event.action) == ("issues", "opened")
-    return Priority.URGENT if is_new or COMMAND in comment_of(payload) else Priority.CHANGE
+    is_command = COMMAND in comment_of(payload) and not event.is_of_discussion
+    return Priority.URGENT if is_new or is_command else Priority.CHANGE
 
 
 def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:

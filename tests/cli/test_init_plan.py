@@ -70,7 +70,7 @@ def test_a_workflow_has_the_permissions_and_events_of_the_readme_and_no_other(ch
     text = workflow_text(choice)
     told = parsed(text)
     (job,) = told["jobs"].values()
-    assert job["permissions"] == {"contents": "write", "issues": "write"}
+    assert job["permissions"] == {"contents": "write", "issues": "write", "discussions": "read"}
     assert told["permissions"] == {}
     assert "queue" not in told["concurrency"]  # which a company's server does not know
     given = job["steps"][0].get("with", {})
@@ -78,7 +78,8 @@ def test_a_workflow_has_the_permissions_and_events_of_the_readme_and_no_other(ch
     assert ("token" in given) is choice.action.startswith("docker://")
     assert "run" in given
     assert list(told[True]) == [
-        *("issues", "issue_comment", "gollum", "push", "release", "schedule", "workflow_dispatch")
+        *("issues", "issue_comment", "discussion", "discussion_comment"),
+        *("gollum", "push", "release", "schedule", "workflow_dispatch"),
     ]  # nothing else starts it
     assert (job["runs-on"] == "ubuntu-latest") is choice.hosted
 
@@ -114,7 +115,7 @@ def test_a_default_branch_of_any_name_is_one_pattern_that_means_it(name: str) ->
     assert re.sub(r"\\(.)", r"\1", pattern) == name
     assert not re.search(r"(?<!\\)[*?+\[\]!]", pattern)
     plain = workflow_text().splitlines()
-    assert [at for at, line in enumerate(text.splitlines()) if line != plain[at]] in ([], [9])
+    assert [at for at, line in enumerate(text.splitlines()) if line != plain[at]] in ([], [13])
     assert len(text.splitlines()) == len(plain)
 
 

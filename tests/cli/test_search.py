@@ -773,7 +773,7 @@ def test_qualifiers_narrow_and_a_wrong_one_is_an_error(store: Path, call: Run, c
     assert all(one["state"] == "open" for one in hits)
     wrong = call(command, "cookie is:foo", "--store", store)
     assert (wrong.code, wrong.out) == (2, "")
-    assert "'is:foo': takes open, closed, issue, pr, page or session" in wrong.err
+    assert "'is:foo': takes open, closed, issue, pr, page, session or discussion" in wrong.err
     assert call(command, '"is:foo"', "--store", store).code == 0
 
 

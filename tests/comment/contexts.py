@@ -141,6 +141,27 @@ SUPERSEDED = replace(
 
 CASES: dict[str, tuple[Context, CommentLinks]] = {
     "superseded": (Context(mentioned=(SUPERSEDED,)), GITHUB),
+    "discussion": (
+        Context(
+            mentioned=(
+                replace(MENTION, kind=Kind.DISCUSSION, outcome=quoted(OutcomeKind.ANSWERED), decisions=()),
+                replace(
+                    MENTION,
+                    id=13,
+                    title="",
+                    kind=Kind.DISCUSSION,
+                    state="open",
+                    closed_at=None,
+                    decisions=(),
+                    conversation=(),
+                    summary="",
+                ),
+            ),
+            seen_before=(ended(quoted(OutcomeKind.ANSWERED), kind=Kind.DISCUSSION),),
+            open_now=(replace(OPEN, kind=Kind.DISCUSSION),),
+        ),
+        GITHUB,
+    ),
     "superseded_alone": (
         Context(mentioned=(replace(SUPERSEDED, decisions=SUPERSEDED.decisions[:1], conversation=()),)),
         CommentLinks(),

@@ -28,6 +28,7 @@ def enums(schema: object) -> list[list[object]]:
 def test_each_kind_of_thread_is_described_once(kind: Kind) -> None:
     assert kind.traits.noun
     assert kind.traits.words in shipped_words().texts
+    assert kind.traits.told_as in {"", *shipped_words().texts}
     digest = json.dumps({"id": 1, "kind": kind, "created_at": "2025-01-01T00:00:00Z"})
     card = card_of(digest)
     assert card is not None
@@ -36,7 +37,7 @@ def test_each_kind_of_thread_is_described_once(kind: Kind) -> None:
 
 
 def test_the_index_keeps_the_numbers_of_kinds() -> None:
-    assert {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}.items() <= KINDS.items()
+    assert {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4, Kind.DISCUSSION: 5}.items() <= KINDS.items()
 
 
 @pytest.mark.parametrize("kind", OutcomeKind)

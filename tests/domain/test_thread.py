@@ -168,7 +168,7 @@ def test_everybody_else_is_not(role: str) -> None:
 
 
 def test_kinds_are_written_as_their_words() -> None:
-    assert [str(kind) for kind in Kind] == ["issue", "pull", "page", "session"]
+    assert [str(kind) for kind in Kind] == ["issue", "pull", "page", "session", "discussion"]
     assert f"{OutcomeKind.NOT_PLANNED}" == "not planned"
 
 

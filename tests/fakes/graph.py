@@ -28,8 +28,8 @@ from graphql import (
 
 from tests.fakes.contract import FOLDER
 from tests.fakes.exchange import Call, Refusal, Reply
+from tests.fakes.graph_discussions import FIELDS
 from tests.fakes.graph_fields import type_name
-from tests.fakes.graph_table import FIELDS
 from tests.fakes.limits import Allowance
 
 MAX_NODES = 500_000

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.archive import ArchivedProject
+from tests.fakes.discussions import DiscussedProject, comment_shape, discussion_shape
 from tests.fakes.objects import Json, Shapes
 from tests.fakes.project_objects import repository_shape
 from tests.fakes.state import Account, Comment, Issue
@@ -15,7 +15,7 @@ from tests.fakes.state import Account, Comment, Issue
 Extra = Mapping[str, Any]
 
 
-class EventfulProject(ArchivedProject):
+class EventfulProject(DiscussedProject):
     """A project that can tell what a webhook would tell of it."""
 
     shapes: Shapes
@@ -28,13 +28,18 @@ class EventfulProject(ArchivedProject):
         comment_id: int | None = None,
         extra: Extra | None = None,
     ) -> Json:
-        """What GitHub sends for ``issues``, ``issue_comment``, ``schedule`` or ``workflow_dispatch``, as things are.
+        """What GitHub sends for ``issues``, ``issue_comment``, ``discussion``,
+        ``discussion_comment``, ``schedule`` or ``workflow_dispatch``, as things are.
 
         ``extra`` replaces or adds keys at the top (``sender``, ``installation``, ``inputs``). Deleted issues and
         comments are still known here. ``edited`` tells the changes of the last edit.
         """
         with self.world.lock:
             body: Json = {"action": action} if action else {}
+            if event_name in ("discussion", "discussion_comment") and number is not None:
+                body |= self._discussion_part(number, action, comment_id)
+                body |= self._project_part(event_name, self.known_discussion(number).author)
+                return body | dict(extra or {})
             issue = self._find_issue(number) if number is not None else None
             comment = self._find_comment(comment_id) if comment_id is not None else None
             if issue is not None:
@@ -79,6 +84,21 @@ class EventfulProject(ArchivedProject):
             part["changes"] = {"new_issue": dict(shape), "new_repository": there}
         if action in ("labeled", "unlabeled") and issue.label_changed:
             part["label"] = self.shapes.label(issue.repo, issue.label_changed)
+        return part
+
+    def _discussion_part(self, number: int, action: str | None, comment_id: int | None) -> Json:
+        discussion = self.known_discussion(number)
+        part: Json = {"discussion": discussion_shape(self.shapes, discussion)}
+        if comment_id is not None:
+            said = next(one for one in discussion.comments if one.id == comment_id)
+            part["comment"] = comment_shape(self.shapes, said)
+        if action == "answered" and discussion.answer:
+            part["answer"] = comment_shape(self.shapes, discussion.answer)
+        if action == "transferred" and discussion.moved_to:
+            there = repository_shape(self.shapes, discussion.moved_to.repo)
+            there.pop("permissions")
+            new = discussion_shape(self.shapes, discussion.moved_to)
+            part["changes"] = {"new_discussion": new, "new_repository": there}
         return part
 
     def _project_part(self, event_name: str, sender: Account | None) -> Json:

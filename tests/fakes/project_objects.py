@@ -33,7 +33,7 @@ def repository_shape(shapes: Shapes, repo: Repository, viewer: Account | None = 
         "archived": repo.archived,
         "has_issues": repo.has_issues,
         "has_wiki": repo.has_wiki,
-        "has_discussions": False,
+        "has_discussions": repo.has_discussions,
         "license": None,
         "open_issues": open_count,
         "open_issues_count": open_count,

@@ -162,6 +162,47 @@ class Issue:
 
 
 @dataclass(eq=False, slots=True)
+class Said:
+    """A comment in a discussion, or with a ``parent`` a reply to one."""
+
+    id: int
+    discussion: Discussion
+    author: Account | None
+    association: str
+    body: str
+    created_at: str
+    updated_at: str
+    parent: Said | None = None
+    deleted_at: str | None = None
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Discussion:
+    repo: Repository
+    number: int
+    id: int
+    title: str
+    body: str
+    author: Account | None
+    association: str
+    created_at: str
+    updated_at: str
+    category: str = "Q&A"
+    closed: bool = False
+    closed_at: str | None = None
+    state_reason: str | None = None
+    locked: bool = False
+    labels: list[str] = field(default_factory=list)
+    comments: list[Said] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    answer: Said | None = None
+    answered_at: str | None = None
+    answered_by: Account | None = None
+    moved_to: Discussion | None = None
+
+
+@dataclass(eq=False, slots=True)
 class Commit:
     sha: str
     message: str
@@ -191,6 +232,7 @@ class Repository:
     archived: bool = False
     has_issues: bool = True
     has_wiki: bool = True
+    has_discussions: bool = False
     default_branch: str = "main"
     next_number: int = 1
     issues: dict[int, Issue] = field(default_factory=dict)
@@ -202,6 +244,9 @@ class Repository:
     """Deleted issues and comments, as the webhook that tells of it still shows them."""
     moved: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Number here → (repository id, number there) of transferred issues."""
+    discussions: dict[int, Discussion] = field(default_factory=dict)
+    lost_discussions: dict[int, Discussion] = field(default_factory=dict)
+    """Deleted or transferred ones, as the webhook that tells of it still shows them."""
     roles: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)

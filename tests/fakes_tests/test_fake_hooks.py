@@ -32,6 +32,34 @@ def test_the_payload_of_a_comment_is_what_a_strict_parser_accepts(github: FakeGi
     assert event.repository.full_name == "octocat/hello-world"
 
 
+@pytest.mark.parametrize("action", ["created", "answered", "closed", "deleted", "transferred"])
+def test_the_payload_of_a_discussion_is_what_a_strict_parser_accepts(github: FakeGitHub, action: str) -> None:
+    number = github.discuss("hubot", "How?", "Like this?", labels=["help"])
+    said = github.say(number, "octocat", "Like that.")
+    github.mark_answer(number, said, "hubot")
+    match action:
+        case "closed":
+            github.close_discussion(number)
+        case "deleted":
+            github.delete_discussion(number)
+        case "transferred":
+            github.transfer_discussion(number, github.add_project("octocat/other"))
+    event = parse_obj("discussion", github.payload("discussion", action, number))
+    assert (event.action, event.discussion.number, event.sender.login) == (action, number, "hubot")
+
+
+@pytest.mark.parametrize("action", ["created", "edited", "deleted"])
+def test_the_payload_of_a_comment_in_a_discussion_is_what_a_strict_parser_accepts(
+    github: FakeGitHub, action: str
+) -> None:
+    number = github.discuss("hubot", "How?")
+    top = github.say(number, "octocat", "Like that.")
+    reply = github.say(number, "hubot", "Thanks!", to=top)
+    changes = {"changes": {"body": {"from": "Thank"}}} if action == "edited" else {}
+    event = parse_obj("discussion_comment", github.payload("discussion_comment", action, number, reply, changes))
+    assert (event.comment.body, event.comment.parent_id, event.discussion.comments) == ("Thanks!", top, 2)
+
+
 def test_the_payload_of_an_edit_tells_what_it_was(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.")
     github.edit_issue(number, title="Crash on start")

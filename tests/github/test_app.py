@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, App
+from bot.github.app import EVENTS, FOR_DISCUSSIONS, PERMISSIONS, App
 from bot.github.errors import ForgeError, NotInstalled, NotPermitted, RateLimited, Unauthorised, Unreachable
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
@@ -74,6 +74,18 @@ def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGit
     assert status(forge, minted.token, OTHER) == 404
 
 
+def test_a_token_may_read_discussions_where_that_was_accepted(forge: FakeGitHub, app: App) -> None:
+    number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)
+    asked = len(forge.requests)
+    app.create_token(number, forge.repo.id)
+    assert len(forge.requests) - asked == 1  # it is not asked for again
+    forge.apps.known[77].permissions["discussions"] = "read"
+    with App(77, key_pair()[0], forge.url) as restarted:
+        minted = restarted.create_token(number, forge.repo.id)
+    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | FOR_DISCUSSIONS
+
+
 def test_a_token_says_what_the_repository_is_called_now(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     forge.tenants.rename(forge, "renamed")
@@ -117,6 +129,7 @@ def test_a_github_that_is_down_or_has_had_enough_is_not_taken_for_an_uninstalled
     forge: FakeGitHub, app: App, kind: str, expected: type[ForgeError]
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
     forge.faults.add("POST /app/installations/*", kind)
     with pytest.raises(expected):
         app.create_token(number, forge.repo.id)
@@ -146,6 +159,7 @@ def test_what_is_no_key_is_found_before_anything_is_asked(key: str) -> None:
 
 def test_no_token_and_no_key_is_in_any_error(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
     told = []
     for kind in ("5xx", "drop", "html", "401", "404", "422", "permission", "cut", "429"):
         forge.faults.add("POST /app/installations/*", kind)

@@ -44,6 +44,25 @@ def test_a_transferred_issue_tells_where_it_went(github: FakeGitHub) -> None:
     assert (event.number, event.moved_to, event.forgets) == (number, f"octocat/other#{there}", True)
 
 
+def test_the_events_of_discussions(github: FakeGitHub) -> None:
+    number = github.discuss("hubot", "How?")
+    comment = github.say(number, "octocat", "Like that.")
+    made = parse(github.payload("discussion", "created", number), "discussion")
+    assert (made, made.has_discussions) == (Event("discussion", "created", number), True)
+    said = parse(github.payload("discussion_comment", "created", number, comment), "discussion_comment")
+    assert said == Event("discussion_comment", "created", number)
+    assert (said.is_of_discussion, said.may_be_answered, said.forgets) == (True, False, False)
+    there = github.transfer_discussion(number, github.add_project("octocat/other"))
+    event = parse(github.payload("discussion", "transferred", number), "discussion")
+    assert (event.number, event.moved_to, event.forgets) == (number, f"octocat/other#{there}", True)
+
+
+def test_whether_there_are_discussions_is_known_only_where_the_payload_says_so(github: FakeGitHub) -> None:
+    assert parse(github.payload("schedule"), "schedule").has_discussions is False
+    assert parse({"schedule": "17 3 * * *"}, "schedule").has_discussions is None
+    assert parse({"repository": {"has_discussions": "yes"}}, "schedule").has_discussions is None
+
+
 @pytest.mark.parametrize(
     ("name", "action", "answered"),
     [("issues", "opened", True), ("issues", "edited", True), ("issue_comment", "created", True),

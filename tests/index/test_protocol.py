@@ -7,11 +7,17 @@ import hashlib
 from bot.index.protocol import LAYOUT, VECTOR_FIELDS
 from bot.index.whoosh.codec import KINDS, LETTERS, NUMBERS
 
-LAYOUTS = {1: "157cce3bc35432f3", 2: "157cce3bc35432f3", 3: "157cce3bc35432f3", 4: "157cce3bc35432f3"}
+LAYOUTS = {
+    1: "157cce3bc35432f3",
+    2: "157cce3bc35432f3",
+    3: "157cce3bc35432f3",
+    4: "157cce3bc35432f3",
+    5: "99ce84edebb8e494",
+}
 """Each number that there was, and the fingerprint of its fields. A change of them is a new line here, with a new number
 in `bot/index/protocol.py`: a line that is here stands for indexes that lie on branches, and stays as it is. The index
 of 2 has the fields of 1; the digests beside it tell endings and summaries otherwise. So has that of 3, beside which
-they tell what is only claimed to be a fix. Entries of 4 have a role, which messages use."""
+they tell what is only claimed to be a fix. Entries of 4 have a role, which messages use. 5 knows discussions."""
 
 
 def fingerprint() -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import LARGEST, HistoryProgress
+from bot.domain.changes import LARGEST, DiscussionProgress, HistoryProgress
 from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
@@ -238,6 +238,55 @@ def test_a_reading_that_makes_no_sense_is_begun_anew(reading: object) -> None:
     fields = json.loads(encode_manifest(Manifest(cursor=datetime(2026, 1, 1, tzinfo=UTC))))
     found = decode_manifest(json.dumps(fields | {"reading": reading}).encode())
     assert (found.reading, found.cursor) == (None, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+readings_of_discussions = st.builds(
+    DiscussionProgress, moments, st.none() | moments, st.text("abc=", max_size=9), st.booleans()
+)
+
+
+@given(readings_of_discussions)
+def test_how_far_discussions_were_read_is_read_as_it_was_written(read: DiscussionProgress) -> None:
+    assert decode_manifest(encode_manifest(Manifest(discussions=read))).discussions == read
+
+
+@given(readings_of_discussions, readings_of_discussions, readings_of_discussions)
+def test_readings_of_discussions_are_put_together_in_any_order(
+    one: DiscussionProgress, two: DiscussionProgress, three: DiscussionProgress
+) -> None:
+    manifests = [
+        Manifest().with_discussions(first).with_discussions(second) for first, second in ((one, two), (two, one))
+    ]
+    assert manifests[0] == manifests[1]
+    assert one.joined(two).joined(three) == one.joined(two.joined(three))
+
+
+def test_a_finished_reading_of_discussions_wins_over_one_that_began_with_it_but_not_over_a_later_one() -> None:
+    began, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    done, half = DiscussionProgress(began, began, is_done=True), DiscussionProgress(began, later, "abc")
+    assert done.joined(half) == half.joined(done) == done
+    assert done.joined(DiscussionProgress(later)) == DiscussionProgress(later)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [0, "x", [], {}, {"began": "2026-01-01T00:00:00Z"}, {"began": "soon", "after": "", "done": True},
+     {"began": "2026-01-01T00:00:00Z", "after": "x" * 201, "done": False},
+     {"began": "2026-01-01T00:00:00Z", "after": "", "done": True, "upto": 5}],
+)  # fmt: skip
+def test_a_reading_of_discussions_that_makes_no_sense_is_begun_anew(read: object) -> None:
+    fields = json.loads(encode_manifest(Manifest(cursor=datetime(2026, 1, 1, tzinfo=UTC))))
+    found = decode_manifest(json.dumps(fields | {"discussions": read}).encode())
+    assert (found.discussions, found.cursor) == (None, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_what_was_read_of_discussions_does_not_count_where_the_branch_went_back() -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    known, further = DiscussionProgress(began, began, "abc"), DiscussionProgress(began, began, is_done=True)
+    went_on, went_back = Manifest(discussions=known), Manifest()
+    assert went_on.fit_discussions(further, Manifest(discussions=known)) == further
+    assert went_back.fit_discussions(further, Manifest(discussions=known)) is None
+    assert went_back.fit_discussions(further, Manifest()) == further
 
 
 def test_only_so_many_numbers_are_kept_of_a_reading() -> None:

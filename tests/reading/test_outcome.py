@@ -521,3 +521,52 @@ def test_the_quick_test_holds_on_what_people_really_write(shared: Path) -> None:
     for sentence in sorted(said_there)[::10]:
         for name, phrases in phrase_book().sets.items():
             assert phrases.may_be_in(plain(sentence)) or not phrases.is_in(sentence), (name, sentence)
+
+
+def discussion(*texts: str, marked: int | None = None, by: str = "octocat") -> Thread:
+    comments = tuple(
+        Message("monalisa", "MEMBER", CLOSED - timedelta(days=10 - at), text, id=100 + at)
+        for at, text in enumerate(texts)
+    )
+    event = TimelineEvent("answered", CLOSED, by, comment=None if marked is None else 100 + marked)
+    return closed(*comments, kind=Kind.DISCUSSION, state_reason="answered", closed_by=by, events=(event,))
+
+
+@pytest.mark.parametrize(
+    "after", ["Fixed by #57.", "Closing as a duplicate of #12.", "It still happens!", "We decided not to support this."]
+)
+def test_a_marked_answer_is_the_ending_whatever_is_said_after_it(after: str) -> None:
+    found = outcome(discussion("Is that so?", "Set `trust_proxy: true` in the settings.", after, marked=1))
+    assert (found.kind, found.comment, found.comment_id) == (OutcomeKind.ANSWERED, 1, 101)
+    assert (found.quote, found.author, found.role) == ("Set trust_proxy: true in the settings.", "monalisa", "MEMBER")
+    assert found.at == CLOSED - timedelta(days=9)
+    assert (found.fix, found.duplicate_of, found.evidence) == (None, None, ("marked as the answer",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [("Yes.", "Yes."), ("```\ncode alone\n```", ""), ("See the wiki?", "See the wiki?"), ("", ""),
+     ("a" * 1_000, "a" * (MAX_QUOTE - 1) + "…")],
+)  # fmt: skip
+def test_an_answer_that_says_little_is_quoted_all_the_same(answer: str, quote: str) -> None:
+    found = outcome(discussion(answer, marked=0))
+    assert (found.kind, found.quote) == (OutcomeKind.ANSWERED, quote)
+    assert len(found.quote) <= MAX_QUOTE
+
+
+def test_an_answer_that_is_not_there_any_more_leaves_only_that_there_was_one() -> None:
+    found = outcome(discussion("Set it.", marked=7))
+    assert (found.kind, found.comment, found.quote, found.at) == (OutcomeKind.ANSWERED, None, "", CLOSED)
+
+
+def test_before_it_was_answered_a_discussion_was_open() -> None:
+    thread = discussion("Set `trust_proxy: true` in the settings.", marked=0)
+    assert not thread.as_of(CLOSED - timedelta(hours=1)).is_closed
+    assert outcome(thread.as_of(CLOSED - timedelta(hours=1))) == Outcome()
+    assert outcome(thread.as_of(CLOSED)).kind is OutcomeKind.ANSWERED
+
+
+def test_a_discussion_that_was_closed_without_an_answer_is_read_like_an_issue() -> None:
+    thread = closed(said("This is expected behavior."), kind=Kind.DISCUSSION, state_reason="resolved")
+    assert outcome(thread).kind is OutcomeKind.ANSWERED
+    assert outcome(closed(kind=Kind.DISCUSSION, state_reason="duplicate")).kind is OutcomeKind.DUPLICATE

@@ -94,6 +94,23 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     assert town.here.inbox.budgets().left(CORE)[known.repository.installation] > 0
 
 
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_discussion_is_remembered_where_the_app_may_read_it(town: Town, granted: bool) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    if granted:
+        next(iter(town.github.apps.known.values())).permissions["discussions"] = "read"
+    number = project.discuss("hubot", "How do I keep the cookie?")
+    project.mark_answer(number, project.say(number, "octocat", "Set `trust_proxy: true`."), "hubot")
+    town.hear_of(project, Event("discussion", "answered", number))
+    town.turn(town.lane(project))
+    assert town.row(project, number).state == "done"
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        state = Memory(store, repo=project.repo.full_name).open([number]).state
+        assert (number in state.records([number])) is granted
+        assert bool(state.manifest.discussions and state.manifest.discussions.is_done) is granted
+
+
 @pytest.mark.slow
 def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")

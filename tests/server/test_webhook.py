@@ -67,6 +67,14 @@ def test_of_a_comment_its_number_is_kept_and_not_its_author(github: FakeGitHub) 
     assert arrival.event == Event("issue_comment", "created", number, comment_id=comment)
 
 
+def test_of_a_discussion_the_number_is_kept_and_nobody_waits(github: FakeGitHub) -> None:
+    number = github.discuss("octocat", "How?")
+    comment = github.say(number, "hubot", "/precedent search that")
+    for name, action, made in (("discussion", "created", None), ("discussion_comment", "created", comment)):
+        arrival = heard(with_installation(github, name, action, number, made), name)
+        assert (arrival.event, arrival.priority) == (Event(name, action, number), Priority.CHANGE)
+
+
 REFUSALS = [
     (405, "method", {}),
     (415, "type", {"content_type": "application/x-www-form-urlencoded"}),

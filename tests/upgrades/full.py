@@ -10,6 +10,7 @@ from typing import Any
 from bot.domain.changes import (
     AnswerRecord,
     Changes,
+    DiscussionProgress,
     FixInfo,
     HistoryProgress,
     OpenPull,
@@ -36,6 +37,7 @@ MESSAGE = Message("hubot", "MEMBER", AT, "So it is.", 900, AT, (("+1", 2),), Tru
 EVENTS = (
     TimelineEvent("closed", AT, "octocat", "a" * 40),
     TimelineEvent("cross-referenced", AT, "octocat", None, 12, Kind.PULL),
+    TimelineEvent("answered", AT, "octocat", comment=900),
 )
 THREAD = Thread(
     *(900, "All of it", "See #12.", "octocat", AT, Kind.PULL, "OWNER", True, AT, "closed", "completed", AT, "octocat"),
@@ -85,6 +87,7 @@ CHANGES = Changes(
     links=LINKS,
     linked_to=12,
     relink=True,
+    discussions=DiscussionProgress(AT, AT, "Y3Vyc29y", is_done=True),
 )
 LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
@@ -108,7 +111,7 @@ def unset() -> list[str]:
     kinds: dict[type, list[Any]] = {}
     kept = (FIX, *STANDING, PULL, *NOTICES, DONE, *LINKS, *LINKS[0].links)
     values = (THREAD, PAGE, GONE, *SAID, *WISHES, *kept, MESSAGE, *EVENTS, CHANGES, LESSON)
-    for value in (*values, CHANGES.reading):
+    for value in (*values, CHANGES.reading, CHANGES.discussions):
         kinds.setdefault(type(value), []).append(value)
     return [
         f"{kind.__name__}.{field.name}"

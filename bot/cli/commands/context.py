@@ -24,7 +24,7 @@ from bot.comment.prompt import (
     fenced,
     render,
 )
-from bot.domain.thread import Kind, Thread, ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
@@ -164,7 +164,9 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
                     print(f"No thread #{number} in this memory.", file=sys.stderr)
                 found = of_issue(told, number)
             else:
-                changed = [card.id for card in place.local_cache.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+                changed = [
+                    card.id for card in place.local_cache.updated_since(since) if card.kind.traits.is_conversation
+                ][:MOST]
                 found = of_participant(_threads(library, changed), given.participant)
     return found, settings.comment.author
 

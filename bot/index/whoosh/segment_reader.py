@@ -169,7 +169,11 @@ class SegmentSnapshot:
 
     def has_roles(self) -> bool:
         """Whether any issue that exists tells what its author is to the repository."""
-        told = (self.numbers("kind") == KINDS[Kind.ISSUE]) & (self.numbers("alone") >= 0) & ~self.hidden
+        told = (
+            np.isin(self.numbers("kind"), [KINDS[kind] for kind in Kind if kind.traits.is_suggested])
+            & (self.numbers("alone") >= 0)
+            & ~self.hidden
+        )
         return bool(told.any())
 
     def unvouched(self, at: datetime | None) -> Flags:

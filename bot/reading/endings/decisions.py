@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import IntEnum
 from itertools import takewhile
 
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Kind, Message, Thread
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Message, Thread
 from bot.reading.endings.engine import says
 from bot.reading.endings.phrases import phrase_book, plain
 from bot.reading.endings.supersession import Takeback, takebacks
@@ -123,7 +123,7 @@ def _with_takebacks(thread: Thread, found: list[_Found]) -> list[_Found]:
 def _mark(marked: list[_Found], takeback: Takeback, thread: Thread, index: int) -> None:
     """Mark what the comment at ``index`` takes back: decisions in earlier comments by people with no more say."""
     message = thread.comments[index]
-    here = f"#issuecomment-{message.id}" if message.id else f"#{thread.id}"
+    here = f"{thread.kind.traits.comment_path}{message.id}" if message.id else f"#{thread.id}"
     later = f"#{takeback.thread}" if takeback.thread else here
     standing = [
         place
@@ -131,7 +131,7 @@ def _mark(marked: list[_Found], takeback: Takeback, thread: Thread, index: int) 
         if (-1 if each.decision.comment is None else each.decision.comment) < index and not each.decision.superseded_by
     ]
     texts = [marked[place].decision.text for place in standing]
-    for at in takeback.targets(texts, thread.title, is_pull=thread.kind is Kind.PULL):
+    for at in takeback.targets(texts, thread.title, is_pull=thread.kind.traits.is_change):
         old = marked[standing[at]]
         if old.rank <= _rank(thread, message):
             marked[standing[at]] = replace(old, decision=replace(old.decision, superseded_by=later))

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from bot.domain.thread import KNOWN_ROLES, Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
+from bot.domain.thread_json import ANSWERED
 from bot.reading.analyzer import is_english, tokens
 from bot.reading.endings.engine import NO_FIX, Judgement, SentenceContext, is_question, judge, says, undoes
 from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, is_said, phrase_book
-from bot.reading.endings.quote import quote_of
+from bot.reading.endings.quote import MAX_QUOTE, quote_of
 from bot.reading.markdown import read, sentences, statements
 
 SLACK = timedelta(minutes=2)
@@ -79,7 +80,8 @@ def closing_of(thread: Thread) -> Closing | None:
 def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = None) -> Outcome:
     """How ``thread`` ended. Names a kind only on strong evidence; otherwise the ending is quoted or left out.
 
-    Open threads, and closed ones about which nothing is known, give the empty outcome. The quote is one or two
+    Open threads, and closed ones about which nothing is known, give the empty outcome. A marked answer is the
+    ending. The quote is one or two
     sentences of the comment's prose, at most 300 characters, without Markdown quotes and code blocks. ``repo`` is
     OWNER/NAME of the thread's repository, which tells links to it from links elsewhere. ``book`` holds other phrases
     than those that come with the program.
@@ -87,6 +89,8 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
     closing = closing_of(thread)
     if closing is None:
         return Outcome()
+    if marked := _marked_answer(thread):
+        return marked
     ending, stated = _Reader(thread, closing, repo, book or phrase_book()).ending()
     verdict = _with_pull(_weigh(stated, _believed(_recorded(thread, closing), ending)), thread)
     verdict = _after(verdict, thread, closing)
@@ -103,6 +107,23 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
         evidence=(*told.evidence, *verdict.evidence),
         confidence=verdict.confidence,
     )
+
+
+def _marked_answer(thread: Thread) -> Outcome | None:
+    """The answer that people marked in a discussion, whatever its words say and whatever was said after it."""
+    event = next((event for event in reversed(thread.events) if event.name == ANSWERED), None)
+    if event is None:
+        return None
+    answered = Outcome(OutcomeKind.ANSWERED, at=event.at, evidence=("marked as the answer",), confidence=0.99)
+    for index, message in enumerate(thread.comments):
+        if message.id is not None and message.id == event.comment:
+            said = statements(message.text)
+            quote = quote_of(said, None) or quote_of(said, 0) or next(iter(said), "")[:MAX_QUOTE]
+            return replace(
+                answered, comment=index, comment_id=message.id, quote=quote, author=message.author, role=message.role,
+                at=message.created_at,
+            )  # fmt: skip
+    return answered
 
 
 # Events

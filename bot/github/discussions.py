@@ -1,0 +1,211 @@
+"""Reads discussions, which GitHub shows by GraphQL only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from bot.domain.kinds import Kind
+from bot.domain.thread import Thread
+from bot.domain.thread_json import ANSWERED, thread_from_archive
+from bot.github.budget import KEPT, RequestBudget
+from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, gives
+from bot.github.graphql_queries import comment_json, counts, user_json
+from bot.github.threads import OwnCommentRule, message_fields, split_own
+
+Json = dict[str, Any]
+
+SIZES = (20, 5)
+"""Discussions per request: fewer if the server could not answer for more within its ten seconds. Twenty with thirty
+comments each, and their replies, cost seven points, out of 5,000 an hour.
+https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
+
+MAX_PAGES = 20
+"""Pages of fifty comments, each with a hundred replies, that are read of one discussion. Further ones are left out."""
+
+_COMMENT = """
+            databaseId body createdAt updatedAt deletedAt authorAssociation author { login __typename }
+            reactionGroups { content reactors { totalCount } }"""
+_DISCUSSION = """
+        number title body locked closed closedAt stateReason createdAt updatedAt authorAssociation
+        author { login __typename } category { name } labels(first: 50) { nodes { name } }
+        reactionGroups { content reactors { totalCount } }
+        answerChosenAt answerChosenBy { login __typename } answer { COMMENT }
+        comments(first: $comments, after: $further) {
+          pageInfo { hasNextPage endCursor }
+          nodes { COMMENT replies(first: $replies) { pageInfo { hasNextPage } nodes { COMMENT } } }
+        }""".replace("COMMENT", _COMMENT)
+
+LISTED = """
+query Discussions(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $direction: OrderDirection!,
+  $comments: Int!, $replies: Int!, $further: String
+) {
+  repository(owner: $owner, name: $name) {
+    hasDiscussionsEnabled
+    discussions(first: $first, after: $after, orderBy: {field: UPDATED_AT, direction: $direction}) {
+      pageInfo { hasNextPage endCursor }
+      nodes { DISCUSSION }
+    }
+  }
+}
+""".replace("DISCUSSION", _DISCUSSION)
+
+ONE = """
+query Discussion(
+  $owner: String!, $name: String!, $number: Int!, $comments: Int!, $replies: Int!, $further: String
+) {
+  repository(owner: $owner, name: $name) {
+    discussion(number: $number) { DISCUSSION }
+  }
+}
+""".replace("DISCUSSION", _DISCUSSION)
+
+_FEW = {"comments": 30, "replies": 10, "further": None}
+_MANY = {"comments": 50, "replies": 100}
+
+
+class GraphQLReader(Protocol):
+    """Answers a query about the repository, or raises ForgeError."""
+
+    def asked(self, query: str, variables: Json, *, is_list: bool = True) -> Json: ...
+
+
+class DiscussionPage(NamedTuple):
+    """A part of the list of discussions; the list goes on at ``after``, "" at its end.
+
+    ``are_on``: whether the repository has discussions switched on.
+    """
+
+    threads: tuple[Thread, ...]
+    after: str = ""
+    are_on: bool = True
+
+
+class DiscussionReader:
+    """The discussions of one repository, each with all its comments and their replies, in order of time."""
+
+    def __init__(self, graphql: GraphQLReader, own: OwnCommentRule, budget: RequestBudget) -> None:
+        self._graphql, self._own, self._budget = graphql, own, budget
+
+    def page(self, after: str) -> DiscussionPage:
+        """The next part of the list, oldest change first. A discussion that changes meanwhile comes again later.
+
+        Raises ForgeError.
+        """
+        return self._page(after, "ASC")
+
+    def newest(self) -> Iterator[DiscussionPage]:
+        """The list by parts, newest change first. Raises ForgeError."""
+        after = ""
+        while True:
+            yield (page := self._page(after, "DESC"))
+            if not page.after:
+                return
+            after = page.after
+
+    def one(self, number: int) -> Thread:
+        """One discussion. Raises ForgeError: Gone, never certain, for a number that is no discussion."""
+        node = self._one(number, {**_MANY, "further": None})
+        return self._thread(self._whole(node) if _is_cut(node) else node)
+
+    def _page(self, after: str, direction: str) -> DiscussionPage:
+        self._budget.keep_reserve(GRAPHQL, KEPT)
+        fault: ForgeError | None = None
+        for size in SIZES:
+            try:
+                asked = {"first": size, "after": after or None, "direction": direction, **_FEW}
+                told = self._permitted(LISTED, asked)
+            except Unreachable as error:  # too much for one answer
+                fault = error
+                continue
+            listed = told["discussions"] or {"nodes": [], "pageInfo": {"hasNextPage": False}}
+            place = listed["pageInfo"]
+            nodes = [self._whole(node) if _is_cut(node) else node for node in listed["nodes"] if node]
+            further = str(place["endCursor"] or "") if place["hasNextPage"] else ""
+            return DiscussionPage(tuple(map(self._thread, nodes)), further, bool(told["hasDiscussionsEnabled"]))
+        raise fault or Unreachable("discussions could not be read", CATCHES_UP)
+
+    def _permitted(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+        try:
+            found: Json = self._graphql.asked(query, variables, is_list=is_list)["repository"]
+        except NotPermitted as error:
+            raise NotPermitted("the token may not read discussions", gives("discussions: read")) from error
+        return found
+
+    def _one(self, number: int, variables: Json) -> Json:
+        node: Json | None = self._permitted(ONE, {"number": number, **variables}, is_list=False)["discussion"]
+        if node is None:
+            raise Gone(f"there is no discussion {number}", certain=False)
+        return node
+
+    def _whole(self, node: Json) -> Json:
+        """The discussion with the comments that the first answer left out."""
+        comments: list[Json] = []
+        further: str | None = None
+        for _ in range(MAX_PAGES):
+            self._budget.keep_reserve(GRAPHQL)
+            page = self._one(node["number"], {**_MANY, "further": further})["comments"]
+            comments += page["nodes"]
+            further = page["pageInfo"]["endCursor"]
+            if not page["pageInfo"]["hasNextPage"]:
+                break
+        return {**node, "comments": {"nodes": comments}}
+
+    def _thread(self, node: Json) -> Thread:
+        comments, _ = split_own(_comments(node), self._own)
+        return thread_from_archive({**_fields(node), "comments": [message_fields(comment) for comment in comments]})
+
+
+def _is_cut(node: Json) -> bool:
+    comments = node["comments"]
+    replies = (comment["replies"] for comment in comments["nodes"] if comment)
+    return bool(comments["pageInfo"]["hasNextPage"]) or any(each["pageInfo"]["hasNextPage"] for each in replies)
+
+
+def _comments(node: Json) -> Iterator[dict[str, Any]]:
+    """Comments and replies in the shape of REST, the marked answer among them, each once. Deleted ones have no text,
+    and stand only for their replies."""
+    answer, seen = node.get("answer"), set[int]()
+    for top in (*node["comments"]["nodes"], *([answer] if answer else [])):
+        for one in (top, *(top.get("replies") or {"nodes": []})["nodes"]) if top else ():
+            number = one["databaseId"] if one else None
+            if number and not one.get("deletedAt") and number not in seen:
+                seen.add(number)
+                yield comment_json(one)
+
+
+def _fields(node: Json) -> dict[str, Any]:
+    """The discussion in the shape of an archive, without its comments. Its category is among its labels."""
+    author, chosen_at = user_json(node["author"]) or {}, node.get("answerChosenAt")
+    category, labels = node.get("category") or {}, (node.get("labels") or {}).get("nodes") or ()
+    chosen_by = (user_json(node.get("answerChosenBy")) or {}).get("login")
+    reason = str(node.get("stateReason") or "").lower() or None
+    answer = node.get("answer") or {}
+    event = {"event": ANSWERED, "at": chosen_at, "actor": chosen_by, "comment": answer.get("databaseId")}
+    is_over = bool(chosen_at or node["closed"])
+    return {
+        "id": node["number"],
+        "kind": Kind.DISCUSSION.value,
+        "title": node["title"],
+        "body": node["body"],
+        "author": author.get("login"),
+        "author_association": node["authorAssociation"],
+        "is_bot": author.get("type") == "Bot",
+        "created_at": node["createdAt"],
+        "updated_at": node["updatedAt"],
+        "state": "closed" if is_over else "open",
+        "state_reason": ANSWERED if chosen_at else reason,
+        "closed_at": chosen_at or node.get("closedAt"),
+        "closed_by": chosen_by,
+        "locked": node["locked"],
+        "labels": [each["name"] for each in (category, *labels) if each and each.get("name")],
+        "reactions": counts(node),
+        "events": [event] if chosen_at else [],
+    }
+
+
+def changed_since(page: DiscussionPage, moment: datetime) -> tuple[Thread, ...]:
+    """The discussions of a part of the list that changed then or later."""
+    return tuple(thread for thread in page.threads if thread.revised_at >= moment)

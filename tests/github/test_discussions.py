@@ -1,0 +1,155 @@
+"""Discussions by GraphQL: every field, long ones, those that are gone, and what a server or a token refuses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from graphql import parse
+
+from bot.domain.thread import Kind, TimelineEvent
+from bot.domain.thread_json import archive_fields, thread_from_archive
+from bot.github.client import GitHubClient
+from bot.github.discussions import LISTED, ONE, SIZES, DiscussionReader, changed_since
+from bot.github.errors import Gone, NotPermitted, Unreachable
+from bot.github.history import GraphQLHistory
+from bot.github.threads import OwnCommentRule
+from tests.fakes.github import FakeGitHub
+from tests.fakes.graph import measure, validate_query
+from tests.github.conftest import REPOSITORY
+
+
+@pytest.fixture
+def reader(github: FakeGitHub, own: OwnCommentRule) -> DiscussionReader:
+    client = GitHubClient(github.url, github.token, REPOSITORY)
+    graphql = GraphQLHistory(github.url, github.token, REPOSITORY, own, client)
+    return DiscussionReader(graphql, own, client.budget)
+
+
+def at(day: int, hour: int = 10) -> str:
+    return f"2025-09-{day:02d}T{hour:02d}:00:00Z"
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def test_everything_that_memory_needs_is_read(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss("hubot", "How?", "Like this?", at=at(1), labels=["help"])
+    comment = github.say(number, "octocat", "Like that.", at=at(2))
+    reply = github.say(number, "hubot", "Thanks!", at=at(3), to=comment)
+    github.mark_answer(number, comment, "hubot", at=at(4))
+    (thread,) = reader.page("").threads
+    assert (thread.id, thread.kind, thread.title, thread.body) == (number, Kind.DISCUSSION, "How?", "Like this?")
+    assert (thread.author, thread.role, thread.labels) == ("hubot", "NONE", ("Q&A", "help"))
+    assert [(said.id, said.author, said.role, said.text) for said in thread.comments] == [
+        (comment, "octocat", "OWNER", "Like that."),
+        (reply, "hubot", "NONE", "Thanks!"),
+    ]
+    assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "answered", "hubot")
+    assert (thread.closed_at, thread.updated_at) == (moment(at(4)), moment(at(4)))
+    assert thread.events == (TimelineEvent("answered", moment(at(4)), "hubot", comment=comment),)
+    assert thread_from_archive(archive_fields(thread)) == thread
+    assert reader.one(number) == thread
+
+
+def test_one_that_was_closed_without_an_answer_says_why(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss(None, "An idea", category="Ideas", at=at(1))
+    github.close_discussion(number, "outdated", at=at(2))
+    thread = reader.one(number)
+    assert (thread.author, thread.state, thread.state_reason) == ("ghost", "closed", "outdated")
+    assert (thread.closed_at, thread.events, thread.labels) == (moment(at(2)), (), ("Ideas",))
+
+
+def test_a_reply_may_be_the_answer(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss("hubot", "How?")
+    top = github.say(number, "hubot", "Anybody?")
+    replies = [github.say(number, "octocat", f"Reply {n}", to=top) for n in range(12)]
+    github.mark_answer(number, replies[-1], "hubot")
+    (thread,) = reader.page("").threads
+    assert [said.id for said in thread.comments] == [top, *replies]
+    assert thread.events[0].comment == replies[-1]
+
+
+def test_a_deleted_comment_leaves_its_replies(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss("hubot", "How?")
+    top = github.say(number, "octocat", "My password is 1234.")
+    reply = github.say(number, "hubot", "Delete that!", to=top)
+    github.delete_said(number, top)
+    assert [said.id for said in reader.one(number).comments] == [reply]
+
+
+def test_our_own_comments_are_no_part_of_it(github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule) -> None:
+    number = github.discuss("hubot", "How?")
+    github.say(number, own.login, f"{own.marker}\nSeen before")
+    assert reader.one(number).comments == ()
+
+
+def test_long_ones_are_read_to_their_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss("hubot", "How?")
+    said = [github.say(number, "octocat", f"Comment {n}") for n in range(120)]
+    (thread,) = reader.page("").threads
+    assert [one.id for one in thread.comments] == said
+    assert [one.id for one in reader.one(number).comments] == said
+
+
+def test_the_list_goes_on_where_it_was_left_and_what_changes_meanwhile_comes_last(
+    github: FakeGitHub, reader: DiscussionReader
+) -> None:
+    numbers = [github.discuss("hubot", f"Question {n}", at=at(1, n)) for n in range(22)]
+    first = reader.page("")
+    github.say(numbers[0], "octocat", "Once more", at=at(2))
+    rest = reader.page(first.after)
+    assert [thread.id for thread in first.threads] == numbers[: SIZES[0]]
+    assert [thread.id for thread in rest.threads] == [*numbers[SIZES[0] :], numbers[0]]
+    assert (bool(first.after), rest.after) == (True, "")
+
+
+def test_the_newest_changes_come_first(github: FakeGitHub, reader: DiscussionReader) -> None:
+    numbers = [github.discuss("hubot", f"Question {n}", at=at(1, n)) for n in range(22)]
+    pages = list(reader.newest())
+    assert [thread.id for page in pages for thread in page.threads] == numbers[::-1]
+    assert [thread.id for thread in changed_since(pages[0], moment(at(1, 20)))] == numbers[:19:-1]
+
+
+def test_what_is_no_discussion_is_gone_but_not_certainly(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.open_issue("hubot", "Crash")
+    github.discuss("hubot", "How?")
+    with pytest.raises(Gone) as caught:
+        reader.one(number)
+    assert not caught.value.certain
+
+
+def test_where_they_are_switched_off_that_is_said(github: FakeGitHub, reader: DiscussionReader) -> None:
+    github.open_issue("hubot", "Crash")
+    assert reader.page("") == ((), "", False)
+
+
+def test_a_token_without_the_permission_is_told_which(github: FakeGitHub, reader: DiscussionReader) -> None:
+    github.discuss("hubot", "How?")
+    github.world.tokens[github.token].permissions = {"issues": "write"}
+    with pytest.raises(NotPermitted, match="the token may not read discussions: give the job 'discussions: read'"):
+        reader.page("")
+
+
+def test_what_is_too_much_for_the_server_is_asked_for_in_smaller_parts(
+    github: FakeGitHub, reader: DiscussionReader
+) -> None:
+    numbers = [github.discuss("hubot", f"Question {n}") for n in range(7)]
+    github.faults.add("POST /graphql", "drop")
+    page = reader.page("")
+    assert [thread.id for thread in page.threads] == numbers[: SIZES[1]]
+
+
+def test_a_place_that_github_does_not_know_is_no_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+    github.discuss("hubot", "How?")
+    with pytest.raises(Unreachable, match="cursor"):
+        reader.page("a")
+
+
+@pytest.mark.parametrize("query", [LISTED, ONE])
+def test_the_queries_are_as_the_published_schema_has_them_and_cost_what_they_say(query: str) -> None:
+    assert validate_query(query) == []
+    nodes, requests = measure(parse(query), {"first": SIZES[0], "comments": 30, "replies": 10})
+    assert nodes < 10_000
+    assert round(requests / 100) <= 7
