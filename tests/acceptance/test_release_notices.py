@@ -236,6 +236,19 @@ def test_an_issue_that_was_reopened_gets_none_and_a_new_fix_is_told(stage: Stage
     assert notices(stage)[0].startswith(told("v2.4.0"))
 
 
+def test_an_issue_that_came_back_after_its_notice_gets_one_for_the_new_fix(stage: Stage) -> None:
+    fix(stage)
+    release(stage)
+    stage.github.clock.advance(DAY)
+    stage.github.reopen(1, "octocat")
+    run(stage, "issues", "reopened", 1)
+    stage.github.clock.advance(DAY)
+    fix(stage, title="Really keep sessions")
+    release(stage, "v2.4.0")
+    run(stage, "schedule")
+    assert [text.partition("]")[0] for text in notices(stage)] == ["Released in [v2.3.0", "Released in [v2.4.0"]
+
+
 @pytest.mark.parametrize("why", ["locked", "off", "label", "person"])
 def test_who_wants_none_gets_none(stage: Stage, why: str) -> None:
     number = duplicate(stage)
@@ -389,3 +402,20 @@ def test_the_marker_of_a_stranger_makes_no_notice(stage: Stage) -> None:
     stage.github.comment(1, "monalisa", forged)
     run(stage, "issues", "reopened", 1)
     assert [comment.author for comment in stage.memory().records([1])[1].comments] == ["monalisa"]
+
+
+def test_beside_a_notice_a_comment_that_was_deleted_goes_from_memory(stage: Stage) -> None:
+    """Its event was lost, and as many comments are left as memory knows of: ours and one more."""
+    other = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
+    run(stage, "issues", "opened", other)
+    comment = stage.github.comment(other, "monalisa", "My number is 555-0199.")
+    fix(stage, other, "Log in again")
+    release(stage)
+    assert (len(stage.comments(other)), len(notices(stage, other))) == (2, 1)
+    assert len(stage.memory().records([other])[other].comments) == 1
+    stage.github.clock.advance(DAY)
+    run(stage, "schedule")
+    stage.github.delete_comment(comment)
+    stage.github.comment(1, "monalisa", "Still there?")
+    run(stage, "issues", "labeled", 1)
+    assert stage.memory().records([other])[other].comments == ()
