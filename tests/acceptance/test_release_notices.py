@@ -127,6 +127,15 @@ def test_the_reporter_of_a_duplicate_is_told_once_too(stage: Stage) -> None:
     assert (len(notices(stage)), len(notices(stage, number))) == (1, 1)
 
 
+def test_a_duplicate_of_a_duplicate_is_followed_to_the_fixed_issue(stage: Stage) -> None:
+    first = duplicate(stage)
+    number = duplicate(stage, first, "mona")
+    fix(stage)
+    release(stage)
+    (text,) = notices(stage, number)
+    assert text.startswith("This was closed as a duplicate of [issue 1](")
+
+
 def test_a_maintainer_and_a_bot_know_and_their_duplicates_are_told(stage: Stage) -> None:
     own = int(stage.github.open_issue("octocat", "Sessions vanish at night", "Ours."))
     number = duplicate(stage, own)
@@ -161,6 +170,20 @@ def test_a_pre_release_is_told_as_one_and_the_release_not_again(stage: Stage) ->
     release(stage, "v2.3.0")
     run(stage, "schedule")
     assert len(notices(stage)) == 1
+
+
+def test_a_pre_release_from_before_the_setting_leaves_the_release_to_tell(stage: Stage) -> None:
+    settings(stage, "mode: comment\n")
+    fix(stage)
+    release(stage, "v2.3.0-rc.1", prerelease=True)
+    asking = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
+    run(stage, "issues", "opened", asking)
+    assert "v2.3.0-rc.1" in stage.comments(asking)[0]
+    settings(stage, TELL)
+    run(stage, "schedule")
+    release(stage, "v2.3.0")
+    (text,) = notices(stage)
+    assert text.startswith(told("v2.3.0"))
 
 
 def test_a_release_that_only_github_calls_early_is_told_as_such(stage: Stage) -> None:
