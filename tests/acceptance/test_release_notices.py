@@ -127,6 +127,15 @@ def test_the_reporter_of_a_duplicate_is_told_once_too(stage: Stage) -> None:
     assert (len(notices(stage)), len(notices(stage, number))) == (1, 1)
 
 
+def test_a_duplicate_of_a_duplicate_is_followed_to_the_fixed_issue(stage: Stage) -> None:
+    first = duplicate(stage)
+    number = duplicate(stage, first, "mona")
+    fix(stage)
+    release(stage)
+    (text,) = notices(stage, number)
+    assert text.startswith("This was closed as a duplicate of [issue 1](")
+
+
 def test_a_maintainer_and_a_bot_know_and_their_duplicates_are_told(stage: Stage) -> None:
     own = int(stage.github.open_issue("octocat", "Sessions vanish at night", "Ours."))
     number = duplicate(stage, own)
@@ -161,6 +170,20 @@ def test_a_pre_release_is_told_as_one_and_the_release_not_again(stage: Stage) ->
     release(stage, "v2.3.0")
     run(stage, "schedule")
     assert len(notices(stage)) == 1
+
+
+def test_a_pre_release_from_before_the_setting_leaves_the_release_to_tell(stage: Stage) -> None:
+    settings(stage, "mode: comment\n")
+    fix(stage)
+    release(stage, "v2.3.0-rc.1", prerelease=True)
+    asking = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
+    run(stage, "issues", "opened", asking)
+    assert "v2.3.0-rc.1" in stage.comments(asking)[0]
+    settings(stage, TELL)
+    run(stage, "schedule")
+    release(stage, "v2.3.0")
+    (text,) = notices(stage)
+    assert text.startswith(told("v2.3.0"))
 
 
 def test_a_release_that_only_github_calls_early_is_told_as_such(stage: Stage) -> None:
@@ -234,6 +257,19 @@ def test_an_issue_that_was_reopened_gets_none_and_a_new_fix_is_told(stage: Stage
     fix(stage, title="Really keep sessions")
     release(stage, "v2.4.0")
     assert notices(stage)[0].startswith(told("v2.4.0"))
+
+
+def test_an_issue_that_came_back_after_its_notice_gets_one_for_the_new_fix(stage: Stage) -> None:
+    fix(stage)
+    release(stage)
+    stage.github.clock.advance(DAY)
+    stage.github.reopen(1, "octocat")
+    run(stage, "issues", "reopened", 1)
+    stage.github.clock.advance(DAY)
+    fix(stage, title="Really keep sessions")
+    release(stage, "v2.4.0")
+    run(stage, "schedule")
+    assert [text.partition("]")[0] for text in notices(stage)] == ["Released in [v2.3.0", "Released in [v2.4.0"]
 
 
 @pytest.mark.parametrize("why", ["locked", "off", "label", "person"])
@@ -389,3 +425,20 @@ def test_the_marker_of_a_stranger_makes_no_notice(stage: Stage) -> None:
     stage.github.comment(1, "monalisa", forged)
     run(stage, "issues", "reopened", 1)
     assert [comment.author for comment in stage.memory().records([1])[1].comments] == ["monalisa"]
+
+
+def test_beside_a_notice_a_comment_that_was_deleted_goes_from_memory(stage: Stage) -> None:
+    """Its event was lost, and as many comments are left as memory knows of: ours and one more."""
+    other = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
+    run(stage, "issues", "opened", other)
+    comment = stage.github.comment(other, "monalisa", "My number is 555-0199.")
+    fix(stage, other, "Log in again")
+    release(stage)
+    assert (len(stage.comments(other)), len(notices(stage, other))) == (2, 1)
+    assert len(stage.memory().records([other])[other].comments) == 1
+    stage.github.clock.advance(DAY)
+    run(stage, "schedule")
+    stage.github.delete_comment(comment)
+    stage.github.comment(1, "monalisa", "Still there?")
+    run(stage, "issues", "labeled", 1)
+    assert stage.memory().records([other])[other].comments == ()
