@@ -43,8 +43,8 @@ COMPARED = 300
 LOOKED_UP = 100
 """The largest clusters of questions that are looked up in the pages."""
 
-ASKED_OFTEN = 3
-"""A question in fewer reports is not asked often."""
+SEVERAL = 3
+"""Fewer reports of one thing are not many, and a question in fewer is not asked often."""
 
 _WEEK = timedelta(weeks=1)
 _ANSWERS = (OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND)
@@ -291,7 +291,7 @@ def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     active = (cluster for cluster in source.clusters if source.is_recent(cluster.last))
     for cluster in _largest(active):
         members = source.members(cluster)
-        if cluster.canonical in source.cards and len(members) > 1:
+        if cluster.canonical in source.cards and len(members) >= SEVERAL:
             new = sum(source.is_recent(one.at) for one in members)
             facts = (_size(cluster), f"{new:,} of them in this time", f"since {cluster.first:%Y-%m-%d}")
             yield _cluster_item(cluster, facts, source)
@@ -362,7 +362,7 @@ def _is_question(cluster: Cluster, source: DigestSource) -> bool:
     kinds = [source.cards[one.id].ending.kind for one in members]
     ended = [kind for kind in kinds if kind not in (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE, OutcomeKind.STALE)]
     answered = sum(kind in _ANSWERS for kind in ended)
-    return cluster.canonical in source.cards and len(members) >= ASKED_OFTEN and 2 * answered > len(ended)
+    return cluster.canonical in source.cards and len(members) >= SEVERAL and 2 * answered > len(ended)
 
 
 def _is_covered(cluster: Cluster, source: DigestSource) -> bool:
