@@ -7,14 +7,12 @@ optional (tests/upgrades checks both).
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bot.domain.changes import (
@@ -30,8 +28,9 @@ from bot.domain.changes import (
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
+from bot.memory.merge import MAX_REQUESTS, recent
 from bot.memory.records import canonical, sort_key
-from bot.memory.shards import MAX_REQUESTS, parse_each, parse_renewal, parse_request, recent, stored_fields
+from bot.memory.shards import parse_each, parse_renewal, parse_request, stored_fields
 
 Item = TypeVar("Item")
 
@@ -438,28 +437,6 @@ def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("no such count")
     return value
-
-
-def bytes_hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of the files in ``folder`` by name; a name stands for one content, so ``known`` ones are not read."""
-    names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
-    return {name: known.get(name) or file_hash(folder / name) for name in names}
-
-
-def damaged_files(hashes: Mapping[str, str], folder: Path) -> list[str]:
-    """The files that are missing, unknown, or differ from these hashes."""
-    present = {path.name for path in folder.iterdir()}
-    wrong = present.symmetric_difference(hashes)
-    return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != hashes[name]})
 
 
 def next_pending(

@@ -24,16 +24,17 @@ from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.memory.base_state import CHUNK, BaseState, files_of
+from bot.memory.file_hashes import bytes_hash
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
     LinkProgress,
-    bytes_hash,
     next_pending,
     promised_comments,
     promised_replies,
     within_bounds,
 )
+from bot.memory.merge import joined, later_answer, later_fix, later_links, recent, without_links
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
 from bot.memory.places import RECORD_FOLDER, record_path
 from bot.memory.records import encode_record, in_order, key_in, same_content, sort_key, wins
@@ -47,14 +48,8 @@ from bot.memory.shards import (
     ShardSchema,
     StoredShard,
     edit_shards,
-    joined,
-    later_answer,
-    later_fix,
-    later_links,
     read_lines,
     read_texts,
-    recent,
-    without_links,
 )
 from bot.memory.thread_comments import ThreadCommentChanges
 from bot.ranking.weights import shipped

@@ -10,7 +10,7 @@ from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
 from bot.index.protocol import LAYOUT, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
 from bot.memory.base_state import BaseState
-from bot.memory.manifest import damaged_files, file_hashes
+from bot.memory.file_hashes import damaged_files, file_hashes
 from bot.memory.store import Edits
 from bot.reading.analyzer import ANALYSER_VERSION
 

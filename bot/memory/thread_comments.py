@@ -8,8 +8,8 @@ from datetime import datetime
 
 from bot.domain.changes import CommentKey, ReleaseNotice, StandingComment, ThreadComments
 from bot.domain.thread import ThreadId
+from bot.memory.merge import later_notice, newest_notices
 from bot.memory.records import sort_key
-from bot.memory.shards import later_notice, newest_notices
 
 
 class ThreadCommentChanges:

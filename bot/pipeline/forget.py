@@ -17,7 +17,8 @@ from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
-from bot.memory.shards import WAITING, read_lines
+from bot.memory.merge import WAITING
+from bot.memory.shards import read_lines
 from bot.pipeline.publish import CommentResult, publish_replies
 from bot.pipeline.replies import LOOKED, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests

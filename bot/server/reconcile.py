@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
@@ -27,7 +27,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import CALM, Event
+from bot.github.events import CALM
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
@@ -51,6 +51,7 @@ from bot.pipeline.setup import (
 )
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import fields_of, run_context
+from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesced
 from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
 from bot.server.log import Bug, caught, guarded, log_fields
@@ -102,7 +103,6 @@ STOPPED = "the server stopped: the next one goes on"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
 """Errors that a renamed repository may cause, among other things."""
-COMMENT = "issue_comment"
 
 log = logging.getLogger(__name__)
 
@@ -454,50 +454,6 @@ class RepositoryRun:
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryGroup:
-    """Deliveries that one event stands for, oldest first."""
-
-    event: Event
-    deliveries: tuple[Delivery, ...]
-
-    @property
-    def number(self) -> int:
-        """The issue, 0 if it is about none."""
-        return self.event.number or 0
-
-
 def _is_of_history(error: PrecedentError) -> TypeGuard[RateLimited]:
     """Whether it is a limit that stops only the reading of history: no delivery waits for that, the reading goes on."""
     return isinstance(error, RateLimited) and error.resource in OF_HISTORY
-
-
-def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
-    """Groups deliveries that one event stands for, in the order of their first one; follow-ups come last, as all others
-    look around too.
-
-    New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
-    at any age, a comment only for what it points at. If the issue is gone, that is the only event.
-    """
-    groups: dict[tuple[int, str], list[Delivery]] = {}
-    gone = {each.event.number for each in deliveries if each.event.forgets}
-    for each in deliveries:
-        groups.setdefault(_key(each.event, is_gone=each.event.number in gone), []).append(each)
-    found = [DeliveryGroup(_one([each.event for each in group]), tuple(group)) for group in groups.values()]
-    return sorted(found, key=lambda group: group.event.name == FOLLOW_UP)
-
-
-def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
-    if not event.number:
-        return 0, event.name
-    is_comment = event.name == COMMENT and event.may_be_answered and not is_gone
-    return event.number, COMMENT if is_comment else "issues"
-
-
-def _one(events: Sequence[Event]) -> Event:
-    chosen = next((each for each in events if each.forgets), None)
-    chosen = chosen or next((each for each in reversed(events) if each.may_be_answered), events[-1])
-    if chosen.name != COMMENT:
-        return chosen
-    comments = dict.fromkeys(each.comment_id for each in events if each.comment_id and each.may_be_answered)
-    return replace(chosen, earlier=tuple(key for key in comments if key != chosen.comment_id))

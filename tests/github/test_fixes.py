@@ -11,7 +11,7 @@ from bot.domain.changes import FixInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
 from bot.github.fixes import AGAIN, MAX_COMPARES, MAX_READS, NEVER, NOTHING_AGAIN, FixFinder, files_of, wanted
-from bot.memory.shards import later_fix
+from bot.memory.merge import later_fix
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
 

@@ -12,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.changes import LARGEST, DiscussionProgress, HistoryProgress
+from bot.memory.file_hashes import damaged_files, file_hash, file_hashes
 from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
     ForeignFormat,
     LinkProgress,
     Manifest,
-    damaged_files,
     decode_manifest,
     encode_manifest,
-    file_hash,
-    file_hashes,
     next_pending,
     within_bounds,
 )

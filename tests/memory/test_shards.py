@@ -16,28 +16,21 @@ from hypothesis import strategies as st
 from bot.domain.changes import AnswerRecord, FixInfo, Request
 from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
+from bot.memory.merge import MAX_REQUESTS, RECENT, bounded, joined, later_answer, later_fix, later_links, recent
 from bot.memory.shards import (
     ANSWERS,
     CLUSTERS,
     DIGESTS,
     FIXES,
-    MAX_REQUESTS,
-    RECENT,
     REQUESTS,
     StoredShard,
-    bounded,
     edit_shards,
-    joined,
-    later_answer,
-    later_fix,
-    later_links,
     parse_answer,
     parse_cluster_links,
     parse_fix,
     parse_request,
     parse_requests,
     read_lines,
-    recent,
     write_shard,
 )
 from bot.reading.digest import digest

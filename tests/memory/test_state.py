@@ -19,7 +19,7 @@ from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from bot.memory.shards import joined, later_fix, recent
+from bot.memory.merge import joined, later_fix, recent
 from tests.examples import examples
 from tests.memory.remotes import Hosted, opened
 from tests.memory.samples import ANY_FIX, ANY_WISH, Place, at, fix, issue, remember, wish

@@ -24,7 +24,8 @@ from bot.domain.changes import (
 from bot.domain.thread import Message, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from bot.memory.shards import COMMENTS, MAX_NOTICES, newest_notices
+from bot.memory.merge import MAX_NOTICES, newest_notices
+from bot.memory.shards import COMMENTS
 from tests.memory.samples import KINDS, Place, at, issue, remember
 
 PULLS = (

@@ -17,9 +17,10 @@ from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
+from bot.server.delivery_groups import coalesced
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from bot.server.reconcile import PAUSES, TROUBLE, coalesced, reconcile
+from bot.server.reconcile import PAUSES, TROUBLE, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import holds

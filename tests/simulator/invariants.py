@@ -11,7 +11,8 @@ from bot.comment.marker import read_seal
 from bot.domain.thread import Thread, Tombstone
 from bot.domain.thread_json import parse_time
 from bot.memory import manifest as manifests
-from bot.memory.manifest import MANIFEST_PATH, bytes_hash
+from bot.memory.file_hashes import bytes_hash
+from bot.memory.manifest import MANIFEST_PATH
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest

@@ -14,6 +14,7 @@ from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index
 from bot.index.protocol import IndexCorrupt
 from bot.memory.branch_store import Tip
+from bot.memory.file_hashes import damaged_files
 from bot.memory.manifest import (
     FORMAT,
     INDEX,
@@ -23,7 +24,6 @@ from bot.memory.manifest import (
     PARTS,
     ForeignFormat,
     Manifest,
-    damaged_files,
     decode_manifest,
 )
 from bot.memory.places import RECORD_FOLDER
