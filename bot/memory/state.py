@@ -137,9 +137,8 @@ class MemoryState:
 
     def every_link(self) -> dict[ThreadId, ClusterLinks]:
         """The signs of clusters that were found, by thread. Reads all shards of them."""
-        return {
-            key: found for key, found in (self.base.every(CLUSTERS) | self._links).items() if not self._is_gone(key)
-        }
+        every = self.base.every(CLUSTERS) | self._links
+        return {key: found for key, found in every.items() if found.links and not self._is_gone(key)}
 
     def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
         """The threads that are still to be compared for clusters: those that changed, then the others, newest first;

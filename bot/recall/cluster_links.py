@@ -151,7 +151,7 @@ def _nearness(thread: Thread, other: Thread, library: Library, *, is_nearest: bo
 
 
 def _signs(thread: Thread, other: Thread, both: Comparison, library: Library, repeats: int) -> Iterator[ClusterLink]:
-    """What two texts share that few others have, beside its ``repeats`` of these days. Several of one kind say no more
+    """What two texts share that few others have, besides its ``repeats`` of these days. Several of one kind say no more
     than one."""
     if both.is_same:
         yield ClusterLink(other.id, TEXT)

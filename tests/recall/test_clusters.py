@@ -96,6 +96,11 @@ def test_a_duplicate_of_a_duplicate_belongs_to_the_original() -> None:
     assert members(build_clusters(signs, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
 
 
+def test_a_duplicate_of_what_a_stranger_reported_belongs_to_the_original_of_that() -> None:
+    signs = links((2, 1, ("duplicate",)), (3, 2, ("duplicate",)))
+    assert members(build_clusters(signs, entries(1, 3) | {2: entry(2, unvouched=True)}, UNSAID)) == [[1, 2, 3]]
+
+
 def test_the_thread_that_most_are_marked_as_duplicates_of_gives_the_name_and_the_oldest_the_id() -> None:
     signs = links((1, 5, ("duplicate",)), (6, 5, ("duplicate",)))
     (found,) = build_clusters(signs, entries(1, 5, 6), UNSAID)
