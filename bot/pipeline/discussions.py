@@ -124,8 +124,10 @@ def _hide_missing(met: Collection[ThreadId], began: datetime, run: RunContext) -
 def _read_all(
     run: RunContext, known: DiscussionProgress | None, limit: float | None, *, is_sure: bool
 ) -> frozenset[ThreadId]:
-    """Read the list, oldest change first, with checkpoints; returns which were met. ``is_sure``: that there are
-    discussions; if not, nobody is told of a server or a token that shows none."""
+    """Read the list, oldest change first, with checkpoints; returns which were met.
+
+    ``is_sure``: it is known that there are discussions; otherwise a server or a token that shows none is no fault.
+    """
     met = set[ThreadId]()
     if run.discussions is None:
         return frozenset()
