@@ -88,12 +88,13 @@ def read_discussions(event: Event, run: RunContext) -> None:
 
 
 def read_again(run: RunContext, began: datetime, limit: float | None) -> None:
-    """Read all discussions again, as a part of the reading of the whole history that ``began`` then."""
+    """Read all discussions again, where there are any, as a part of the reading of the whole history that ``began``
+    then."""
     known = run.memory.state.manifest.discussions
-    progress = known if known and known.began >= began else DiscussionProgress(began)
-    if progress.is_done:
+    if known is None or (known.began >= began and known.is_done):
         return
-    met = _read_all(run, progress, limit, is_sure=known is not None)
+    progress = known if known.began >= began else DiscussionProgress(began)
+    met = _read_all(run, progress, limit, is_sure=True)
     read = run.memory.state.manifest.discussions
     if not progress.after and read and read.is_done and read.began == began:
         _hide_missing(met, began, run)
