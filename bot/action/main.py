@@ -77,6 +77,8 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
             return
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove_on_memory(bot)
+            if by_hand == "rebuild":
+                read_discussions(event, bot)
             if backtest and backtest.replayed:
                 from bot.evaluation.report import render_report
 

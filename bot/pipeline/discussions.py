@@ -5,11 +5,13 @@ A run asks GitHub for them only where an event or memory says that there are som
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from bot.domain.changes import Changes, DiscussionProgress
-from bot.domain.thread import Record, Thread
+from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.github.discussions import DiscussionReader, changed_since
 from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import CALM, Event
@@ -19,6 +21,9 @@ from bot.pipeline.run_context import RunContext, RunState
 
 PAGES = 10
 """Parts of the list, twenty discussions each, in which a run looks for changes. If more changed, all are read again."""
+
+ASKED = 100
+"""Missing discussions that a rebuild asks about."""
 
 EVENT_SECONDS = 60.0
 """How long an event's run, after its answers, goes on reading discussions for the first time."""
@@ -83,29 +88,61 @@ def read_discussions(event: Event, run: RunContext) -> None:
 
 
 def read_again(run: RunContext, began: datetime, limit: float | None) -> None:
-    """Read all discussions again, as a part of the reading of the whole history that ``began`` then."""
+    """Read all discussions again, where there are any, as a part of the reading of the whole history that ``began``
+    then."""
     known = run.memory.state.manifest.discussions
-    progress = known if known and known.began >= began else DiscussionProgress(began)
-    if not progress.is_done:
-        _read_all(run, progress, limit, is_sure=known is not None)
-
-
-def _read_all(run: RunContext, known: DiscussionProgress | None, limit: float | None, *, is_sure: bool) -> None:
-    """Read the list, oldest change first, with checkpoints. ``is_sure``: that there are discussions; if not, nobody is
-    told of a server or a token that shows none."""
-    if run.discussions is None:
+    if known is None or (known.began >= began and known.is_done):
         return
-    pace, progress, count = Deadline(run.clock, run.now, limit), known or DiscussionProgress(run.now), 0
+    progress = known if known.began >= began else DiscussionProgress(began)
+    met = _read_all(run, progress, limit, is_sure=True)
+    read = run.memory.state.manifest.discussions
+    if not progress.after and read and read.is_done and read.began == began:
+        _hide_missing(met, began, run)
+
+
+def _hide_missing(met: Collection[ThreadId], began: datetime, run: RunContext) -> None:
+    """Ask about discussions that our comments show and that a complete reading did not meet. GitHub never says that one
+    was deleted, so those that it does not have stay in memory, and no comment shows them."""
+    assert run.discussions
+    missing = (
+        record.id
+        for record in run.memory.state.every_record()
+        if isinstance(record, Thread) and record.kind is Kind.DISCUSSION and record.revised_at < began
+        if record.id not in met and run.memory.state.is_shown(record.id)
+    )
+    unseen: list[Tombstone] = []
+    for key in islice(missing, ASKED):
+        try:
+            run.discussions.one(int(key))
+        except Gone:
+            unseen.append(Tombstone(key, run.now, "unseen"))
+        except ForgeError as error:
+            run.forge.apply_limit(error)
+            break
+    run.memory.stage(Changes(unseen=tuple(unseen)))
+
+
+def _read_all(
+    run: RunContext, known: DiscussionProgress | None, limit: float | None, *, is_sure: bool
+) -> frozenset[ThreadId]:
+    """Read the list, oldest change first, with checkpoints; returns which were met.
+
+    ``is_sure``: it is known that there are discussions; otherwise a server or a token that shows none is no fault.
+    """
+    met = set[ThreadId]()
+    if run.discussions is None:
+        return frozenset()
+    pace, progress = Deadline(run.clock, run.now, limit), known or DiscussionProgress(run.now)
     try:
         while not (progress.is_done or pace.is_over):
             page = run.discussions.page(progress.after)
             if not page.are_on and not page.threads:
-                return
+                return frozenset()
             upto = _newest(page.threads, progress.upto)
             progress = replace(progress, upto=upto or run.now, after=page.after, is_done=not page.after)
             run.memory.stage(Changes(records=page.threads, discussions=progress))
-            count += len(page.threads)
-            pace.tell(count)
+            met |= {thread.id for thread in page.threads}
+            pace.tell(len(met))
             if pace.saves(len(page.threads)):
                 run.memory.commit(f"Checkpoint: {run.memory.state.manifest.threads} threads")
     except ForgeError as error:
@@ -115,8 +152,9 @@ def _read_all(run: RunContext, known: DiscussionProgress | None, limit: float | 
         if is_sure or isinstance(error, RateLimited):
             _tell(error, run)
     run.memory.commit(f"Remember {run.memory.state.manifest.threads} threads")
-    if count:
-        run.note(f"Discussions read: {count:,}{'' if progress.is_done else '; the next runs go on'}.")
+    if met:
+        run.note(f"Discussions read: {len(met):,}{'' if progress.is_done else '; the next runs go on'}.")
+    return frozenset(met)
 
 
 def one_discussion(number: int, run: RunContext) -> Thread | None:

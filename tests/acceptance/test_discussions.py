@@ -268,6 +268,22 @@ def test_a_rebuild_reads_all_of_them_again(stage: Stage) -> None:
     assert (after.is_done, after.began > before.began) == (True, True)
 
 
+def test_one_that_was_deleted_unheard_is_shown_nowhere_after_a_rebuild(stage: Stage) -> None:
+    number, _ = discuss(stage)
+    kept = stage.github.discuss("octocat", "Printing in colour", "Where is the setting?")
+    happens(stage, "schedule")
+    opened(stage, *AGAIN)
+    shown = stage.github.repo.next_number - 1
+    stage.github.delete_discussion(number)
+    stage.github.clock.advance(600)
+    assert rebuild(stage) == 0
+    assert {number, kept} <= stage.memory().state.records([number, kept]).keys()
+    assert stage.memory().state.manifest.unseen == (number,)
+    happens(stage, "schedule")
+    (told,) = stage.comments(shown)
+    assert "cookie is sent" not in told
+
+
 @pytest.mark.slow
 def test_when_too_much_changed_all_are_read_again(fast_stage: Stage) -> None:
     stage = fast_stage
