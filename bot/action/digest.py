@@ -23,7 +23,7 @@ _TEXT_CHARS = 300
 def write_digest(run: RunContext, around: RunnerEnvironment, since: str) -> list[str]:
     """Leave the page for the next steps. Returns the digest as Markdown, in entries that may be cut off after any."""
     asked = DigestRequest(moment_of(since, run.now), run.now)
-    report = digest_of_memory(run.memory.open(), run.settings, run.place, asked)
+    report = digest_of_memory(run.memory.open(), run.settings, run.place, asked, clock=run.clock.seconds)
     home = f"{run.place.server}/{run.place.repo}"
     path = leave(around, FILE, render_digest(report, home))
     run.note(f"The digest as a page is in {path}, which goes with the job unless a step uploads it: docs/digest.md.")

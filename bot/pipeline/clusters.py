@@ -8,7 +8,6 @@ from bot.domain.changes import Changes
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Thread, ThreadId
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock
 from bot.recall.cluster_links import find_links
 
 LINK_SECONDS = 20.0
@@ -18,15 +17,17 @@ BATCH = 100
 """Threads whose records are read together."""
 
 
-def link_threads(memory: Memory, clock: Clock, seconds: float, tick: Callable[[int], None] = lambda _: None) -> int:
+def link_threads(
+    memory: Memory, clock: Callable[[], float], seconds: float, tick: Callable[[int], None] = lambda _: None
+) -> int:
     """Stage the signs of the threads that are still to be compared, as far as the time allows. How many were compared.
 
     Nothing happens while the history is being read: a thread is compared with all older ones.
     """
-    until, count = clock.seconds() + seconds, 0
+    until, count = clock() + seconds, 0
     waiting = [] if memory.state.manifest.reading else list(memory.state.uncompared())
     for start in range(0, len(waiting), BATCH):
-        if clock.seconds() >= until:
+        if clock() >= until:
             return count
         batch = waiting[start : start + BATCH]
         _link(batch, memory, is_last=start + BATCH >= len(waiting))

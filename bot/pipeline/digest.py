@@ -9,6 +9,7 @@ from bot.domain.card import Card, CardId, card_of
 from bot.domain.thread import RepositoryAddress
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_texts
+from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.questions.digest import DigestRequest, DigestSource, MaintainerReport, maintainer_report
 from bot.recall.clusters import clusters_of
 from bot.settings.schema import Settings
@@ -20,8 +21,14 @@ def digest_of_memory(
     place: RepositoryAddress,
     asked: DigestRequest,
     tick: Callable[[int], None] = lambda _: None,
+    clock: Callable[[], float] | None = None,
 ) -> MaintainerReport:
-    """The digest of an opened memory. ``tick`` is called as issues are compared."""
+    """The digest of an opened memory. ``tick`` is called as issues are compared.
+
+    With a ``clock``, threads that no run compared for clusters yet are compared now, as far as LINK_SECONDS allow.
+    """
+    if clock:
+        link_threads(memory, clock, LINK_SECONDS, tick)
     return maintainer_report(digest_source(memory, settings, place, asked), tick)
 
 
@@ -30,7 +37,8 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
     clusters = clusters_of(memory, settings.clusters)
-    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, asked)
+    left = sum(1 for _ in memory.state.uncompared())
+    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, asked, left)
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:

@@ -86,7 +86,7 @@ def _remember(state: RunState, run: RunContext) -> None:
     if is_due(memory, calm=event.name in CALM):
         learn_from_memory(run, EVENT_SECONDS)
     if event.name in CALM:
-        link_threads(memory, run.clock, LINK_SECONDS)
+        link_threads(memory, run.clock.seconds, LINK_SECONDS)
 
 
 def _stored_requests(requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:

@@ -189,7 +189,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(run, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None, relink=True))
-    link_threads(memory, run.clock, LINK_SECONDS)
+    link_threads(memory, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:
         memory.settle_notes()

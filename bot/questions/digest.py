@@ -181,7 +181,8 @@ class MaintainerReport(NamedTuple):
 class DigestSource:
     """What a report is made from: all that is remembered, the settings, and the time that it is about.
 
-    ``cards`` holds all threads that may be shown; ``repeats`` maps one to the issue that somebody calls its original.
+    ``cards`` holds all threads that may be shown; ``repeats`` maps one to the issue that somebody calls its original;
+    ``uncompared`` counts those that no run compared with others for clusters.
     """
 
     cards: Mapping[CardId, Card]
@@ -192,6 +193,7 @@ class DigestSource:
     settings: Settings
     place: RepositoryAddress
     asked: DigestRequest
+    uncompared: int = 0
 
     def ready(self) -> DigestSource:
         """The source with the endings that follow from what is known of the changes, and without the words of people
@@ -236,8 +238,16 @@ def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda
         sections=tuple(
             DigestSection(name, tuple(items[: source.asked.limit]), len(items)) for name, items in found.items()
         ),
-        notes=() if _has_pages(source) else ("No page is remembered, so answered questions were not looked up.",),
+        notes=tuple(_notes(source)),
     )
+
+
+def _notes(source: DigestSource) -> Iterator[str]:
+    if not _has_pages(source):
+        yield "No page is remembered, so answered questions were not looked up."
+    if source.uncompared:
+        left = count(source.uncompared, "thread")
+        yield f"Groups may be missing: {left} will be compared with older ones in the next runs."
 
 
 Tick = Callable[[int], None]

@@ -29,14 +29,12 @@ from bot.domain.thread import Thread, ThreadId
 from bot.evaluation.labels import marks
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock
 from bot.pipeline.clusters import link_threads
 from bot.recall.clusters import DUPLICATE, HEARD, NAMED, SAID, Opinions, build_clusters, clusters_of
 from tests.bench.figures import Spread
 from tests.bench.history import NOW, history
 from tests.bench.resampled import Resampler
 
-CLOCK = Clock(perf_counter, print, lambda _: None)
 SPOKEN = frozenset({NAMED, DUPLICATE, SAID, HEARD})
 DRAWN, CHARS = 50, 600
 NEW = 30
@@ -128,7 +126,7 @@ def each_new(memory: Memory, threads: Sequence[Thread]) -> Spread:
         memory.stage(Changes(records=(one,)))
         memory.rarity(["a"])
         started = process_time()
-        link_threads(memory, CLOCK, 1e9)
+        link_threads(memory, perf_counter, 1e9)
         times.append(1000 * (process_time() - started))
     return Spread.of(times)
 
@@ -187,7 +185,7 @@ def compare(memory: Memory, seconds: float) -> None:
         if count % 500 == 0:
             print(f"{count:,} compared after {perf_counter() - started:.0f} s", flush=True)
 
-    link_threads(memory, CLOCK, seconds, tick)
+    link_threads(memory, perf_counter, seconds, tick)
     wall, cpu = perf_counter() - started, process_time() - used
     print(json.dumps({"compared": count, "of": memory.state.manifest.threads, "seconds": round(wall, 1)}))
     told = {"ms of CPU for each": _ms(cpu / max(1, count)), "peak MB": round(peak()), "before": round(before)}

@@ -52,6 +52,13 @@ def test_the_json_has_every_section(store: Path, call: Run) -> None:
     assert data["first"][0] == {"section": "possibly_back", "id": 90}
 
 
+def test_threads_that_no_run_compared_are_compared_for_it(store: Path, call: Run) -> None:
+    data = call("digest", "--store", store, *SINCE, "--json").data
+    (reported,) = data["sections"]["many_reports"]["items"]
+    assert len(reported["evidence"]) >= 2
+    assert data["notes"] == []
+
+
 def test_the_page_is_written_next_to_the_lists(store: Path, call: Run, tmp_path: Path) -> None:
     file = tmp_path / "digest.html"
     told = call("digest", "--store", store, *SINCE, "--html", file)

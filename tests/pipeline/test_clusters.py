@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +18,6 @@ from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock
 from bot.pipeline.clusters import BATCH, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
@@ -27,7 +27,6 @@ from tests.recall.samples import at, duplicate, said, thread
 
 __all__ = ["office", "opened"]
 
-CLOCK = Clock(lambda: 0.0, lambda _: None, lambda _: None)
 LONG = 1e9
 
 
@@ -40,7 +39,7 @@ def put(memory: Memory, *records: Thread | Tombstone) -> None:
     memory.commit("Remember")
 
 
-def compared(memory: Memory, seconds: float = LONG, clock: Clock = CLOCK) -> int:
+def compared(memory: Memory, seconds: float = LONG, clock: Callable[[], float] = lambda: 0.0) -> int:
     count = link_threads(memory, clock, seconds)
     memory.commit("Compare")
     return count
@@ -68,8 +67,7 @@ def test_a_run_that_has_no_time_left_leaves_the_older_threads_to_the_next(tmp_pa
     memory = memory_in(tmp_path)
     put(memory, *map(thread, range(1, 2 * BATCH + 51)))
     moments = iter(range(1_000))
-    ticking = Clock(lambda: float(next(moments)), lambda _: None, lambda _: None)
-    assert compared(memory, 1.5, ticking) == BATCH
+    assert compared(memory, 1.5, lambda: float(next(moments))) == BATCH
     assert memory.open().state.manifest.links == LinkProgress(BATCH + 51)
     assert compared(memory) == BATCH + 50
     assert memory.open().state.manifest.links == LinkProgress(0)
@@ -92,7 +90,7 @@ def test_of_two_writers_the_later_state_of_a_thread_wins(tmp_path: Path) -> None
     put(ours, duplicate(3, 1), thread(1), thread(2))
     compared(ours)
     theirs.open()
-    link_threads(ours, CLOCK, LONG)
+    link_threads(ours, lambda: 0.0, LONG)
     word = said("Duplicate of #1", 20, "hubot", "MEMBER")
     put(theirs, replace(thread(2), comments=(word,), updated_at=at(20)))
     old = ClusterLinks(2, thread(2).revised_at, (ClusterLink(3, "alike"),))
@@ -108,7 +106,7 @@ def test_a_first_comparison_does_not_pass_over_what_another_run_wrote_meanwhile(
     ours, theirs = memory_in(tmp_path), memory_in(tmp_path)
     put(ours, thread(1), thread(2))
     theirs.open()
-    link_threads(ours, CLOCK, LONG)
+    link_threads(ours, lambda: 0.0, LONG)
     put(theirs, duplicate(3, 1))
     ours.commit("Compare")
     assert ours.has_moved

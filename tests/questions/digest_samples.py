@@ -175,7 +175,7 @@ def source(
 ) -> DigestSource:
     asked = asked or DigestRequest(SINCE, NOW)
     found = digest_source(memory, settings or Settings(), RepositoryAddress(REPO), asked)
-    return replace(found, clusters=clusters)
+    return replace(found, clusters=clusters, uncompared=0)
 
 
 def report(memory: Memory, clusters: tuple[Cluster, ...] = CLUSTERS) -> MaintainerReport:

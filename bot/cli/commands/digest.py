@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from datetime import UTC, datetime
 
 from bot.cli.arguments import memory_options
@@ -43,7 +44,7 @@ def _report(asked: DigestRequest, place: LocalMemory) -> MaintainerReport:
     server = place.home.removesuffix(f"/{place.repo}") or GITHUB
     with memory_of(place, embedder_of(settings, place)) as memory, progress("Comparing issues", None) as tick:
         address = RepositoryAddress.at(server, place.repo or memory.state.repo)
-        report = digest_of_memory(memory, settings, address, asked, tick)
+        report = digest_of_memory(memory, settings, address, asked, tick, time.monotonic)
         for note in memory.notes:
             if note not in place.note:
                 place.warn(note)
