@@ -104,7 +104,7 @@ def test_a_discussion_is_remembered_where_the_app_may_read_it(town: Town, grante
     number = project.discuss("hubot", "How do I keep the cookie?")
     project.mark_answer(number, project.say(number, "octocat", "Set `trust_proxy: true`."), "hubot")
     town.hear_of(project, Event("discussion", "answered", number))
-    town.turn(town.lane(project))
+    town.run(town.repository(project))
     assert town.row(project, number).state == "done"
     with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
         state = Memory(store, repo=project.repo.full_name).open([number]).state
