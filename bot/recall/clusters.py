@@ -21,13 +21,14 @@ from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
 from bot.settings.schema import ClusterSettings
 
-DUPLICATE, SAID, HEARD, NAMED = "duplicate", "said", "heard", "named"
+DUPLICATE, SAID, HEARD, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
 ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
 
-WEIGHTS = {NAMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 5}
+WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 5}
 WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 10, TITLE: 8}
 """How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
-error, or a title and a name, has to be the same. Chosen on the development archive (docs/clusters.md)."""
+error, or a title and a name, has to be the same. What an unknown author claims (CLAIMED) ties the own thread to others,
+never others to it. Chosen on the development archive (docs/clusters.md)."""
 
 HOLDS, HELPS = 20, 17
 """Least weight of the signs between two threads that holds them together, and that does so to three threads of one
@@ -50,6 +51,7 @@ TWO, THREE = 2, 3
 
 _PHRASES = {
     NAMED: ("named as the same as {}", "{} is named as the same"),
+    CLAIMED: ("its author calls it the same as {}", "the author of {} calls it the same"),
     DUPLICATE: ("marked as a duplicate of {}", "{} is marked as a duplicate of it"),
     SAID: ("said to be the same as {}", "{} is said to be the same"),
     HEARD: ("a reporter says it is the same as {}", "a reporter says that {} is the same"),
@@ -84,16 +86,19 @@ def clusters_of(memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED) 
 
 Pair = frozenset[ThreadId]
 
+Word = tuple[ThreadId, str]
+"""The thread that something was said on, and who said it; "" for the settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
     """What people said about pairs of threads: which are the same, which are not, and which is an original.
 
     ``originals`` are in the order of their saying, each after the thread that it was said on, before who said it. Of
-    what was said about one pair the last counts.
+    what was said about one pair the last counts; ``same`` holds all who said so since anybody said otherwise.
     """
 
-    same: frozenset[Pair] = frozenset()
+    same: Mapping[Pair, tuple[Word, ...]] = field(default_factory=dict)
     different: frozenset[Pair] = frozenset()
     originals: tuple[tuple[ThreadId, ThreadId, str], ...] = ()
 
@@ -104,10 +109,14 @@ class Opinions:
         told = [(r.id, key, r.name, r.by) for r in said for key in r.about]
         given = {"different": settings.different, "same": settings.same, "original": settings.original}
         told += [(one, other, name, "") for name, texts in given.items() for one, other in pairs_in(texts)]
-        last = {frozenset((on, key)): VERDICTS[name] for on, key, name, _ in told if on != key}
-        same = frozenset(pair for pair, is_same in last.items() if is_same)
+        words: dict[Pair, tuple[Word, ...]] = {}
+        for on, key, name, by in told:
+            if on != key:
+                pair = frozenset((on, key))
+                words[pair] = (*words.get(pair, ()), (on, by)) if VERDICTS[name] else ()
+        same = {pair: each for pair, each in words.items() if each}
         originals = tuple((on, key, by) for on, key, name, by in told if name == "original")
-        return cls(same, frozenset(last) - same, originals)
+        return cls(same, frozenset(words) - frozenset(same), originals)
 
 
 def pairs_in(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -165,10 +174,20 @@ def _bonds(links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, In
             add(key, link)
             if link.sign == DUPLICATE and (original := _original(link.to, links)) not in (link.to, key):
                 add(key, ClusterLink(original, DUPLICATE))
-    for pair in opinions.same:
+    for pair, words in opinions.same.items():
         younger, older = sorted(pair, key=lambda key: _age(entries[key]) if key in entries else (), reverse=True)
-        add(younger, ClusterLink(older, NAMED))
+        if all(_is_claim(on, by, entries) for on, by in words):
+            for on in dict.fromkeys(on for on, _ in words):
+                add(on, ClusterLink(older if on == younger else younger, CLAIMED))
+        else:
+            add(younger, ClusterLink(older, NAMED))
     return found
+
+
+def _is_claim(on: ThreadId, by: str, entries: Mapping[ThreadId, IndexEntry]) -> bool:
+    """Whether it is the word of an unknown author on the own thread, for which nobody vouches."""
+    entry = entries.get(on)
+    return entry is not None and entry.is_unvouched_at(None) and entry.author.casefold() == by.casefold()
 
 
 def _original(key: ThreadId, links: Mapping[ThreadId, ClusterLinks]) -> ThreadId:
@@ -217,7 +236,7 @@ class _Builder:
 
     def _near(self, key: ThreadId) -> dict[ThreadId, int]:
         """The threads that enough signs tie to this one, with their weight."""
-        weights = {other: weight_of(link for _, link in found) for other, found in self._bonds[key].items()}
+        weights = {other: weight_of(_heard(key, found)) for other, found in self._bonds[key].items()}
         return {other: weight for other, weight in weights.items() if weight >= HELPS}
 
     def _is_older(self, one: ThreadId, other: ThreadId) -> bool:
@@ -247,7 +266,7 @@ class _Builder:
     def _is_named(self, key: ThreadId, group: _Group) -> bool:
         """Whether somebody named it the same as a member."""
         inside = (found for other, found in self._bonds[key].items() if self._of.get(other) is group)
-        return any(link.sign == NAMED for found in inside for _, link in found)
+        return any(link.sign in (NAMED, CLAIMED) for found in inside for link in _heard(key, found))
 
     def _may_join(self, key: ThreadId, group: _Group) -> bool:
         entry = self._entries[key]
@@ -268,6 +287,11 @@ class _Builder:
             group.anchors.add(key)
         if key in group.anchors or any(self._near(key).get(other, 0) >= HOLDS for other in group.anchors):
             group.core.add(key)
+
+
+def _heard(key: ThreadId, found: Iterable[tuple[ThreadId, ClusterLink]]) -> Iterator[ClusterLink]:
+    """The signs that count for this thread: a claim counts only for the thread whose author makes it."""
+    return (link for source, link in found if link.sign != CLAIMED or source == key)
 
 
 def weight_of(links: Iterable[ClusterLink]) -> int:
@@ -306,10 +330,8 @@ def _canonical(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntr
     """
     inside = set(group.members)
     for on, original, by in reversed(opinions.originals):
-        if on in inside and original in inside:
-            entry = entries[on]
-            if not (entry.is_unvouched_at(None) and entry.author.casefold() == by.casefold()):
-                return original
+        if on in inside and original in inside and not _is_claim(on, by, entries):
+            return original
     marked = Counter(
         link.to
         for key in group.members

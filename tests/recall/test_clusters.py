@@ -169,6 +169,24 @@ def test_an_unknown_author_names_no_original() -> None:
         assert build_clusters(signs, known, opinions)[0].canonical == canonical
 
 
+@pytest.mark.parametrize("own", [3, 100], ids=["older", "younger"])
+def test_an_unknown_author_merges_no_threads_of_others(own: int) -> None:
+    signs = links((6, 5, ("duplicate",)))
+    known = entries(5, 6, 7, 9) | {own: entry(own, "sock", unvouched=True)}
+
+    def built(*requests: Request, **given: tuple[str, ...]) -> list[list[ThreadId]]:
+        return members(build_clusters(signs, known, Opinions.of(requests, ClusterSettings(**given))))
+
+    claim = asked("same", own, 5, 7, 9, by="Sock")
+    assert built(claim) == [sorted([own, 5, 6])]  # only the own thread joins
+    every = [sorted([own, 5, 6, 7, 9])]
+    assert built(asked("same", own, 5, 7, 9)) == every
+    assert (
+        built(asked("same", own, 5, 7, 9, day=199), claim) == every
+    )  # a word of a writer is not undone by repeating it
+    assert built(claim, same=tuple(f"#{own} #{key}: one door" for key in (5, 7, 9))) == every
+
+
 def test_pairs_in_settings() -> None:
     assert list(pairs_in(["#12 #7: the same: crash", "3 4:x"])) == [(12, 7), (3, 4)]
 
