@@ -349,7 +349,7 @@ def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     made = [(card, one) for card in kinds for one in card.decisions if one.at and source.is_recent(one.at)]
     for card, ruling in _newest(made, lambda made: made[1].at or source.asked.since):
         later = (f"superseded by {ruling.superseded_by}",) if ruling.superseded_by else ()
-        quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id)
+        quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
         yield DigestItem(card, ruling.at or source.asked.since, later, quote=quote)
 
 
@@ -426,7 +426,7 @@ def _said_duplicate(thread: Thread, source: DigestSource) -> Passage | None:
         if line and not message.is_bot:
             unmarked = any(e.name == "unmarked_as_duplicate" and e.at >= message.created_at for e in thread.events)
             said = line.strip()
-            told = Passage(thread.id, message.author, message.role, message.created_at, said, message.id)
+            told = Passage(thread.id, message.author, message.role, message.created_at, said, message.id, thread.kind)
             return None if unmarked else told
     return None
 
@@ -439,7 +439,9 @@ def _names_original(line: str, target: CardId, repo: str | None) -> bool:
 def _ending_words(card: Card) -> Passage | None:
     """The words in which the thread ended."""
     said = card.ending
-    return Passage(card.id, said.author, said.role, said.at, said.quote, said.comment_id) if said.quote else None
+    if not said.quote:
+        return None
+    return Passage(card.id, said.author, said.role, said.at, said.quote, said.comment_id, card.kind)
 
 
 def _size(cluster: Cluster) -> str:

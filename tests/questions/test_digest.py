@@ -11,7 +11,8 @@ import pytest
 
 from bot.domain.changes import FixInfo, Request
 from bot.domain.cluster import Cluster, ClusterMember
-from bot.domain.thread import Thread, Tombstone
+from bot.domain.thread import Kind, Thread, Tombstone
+from bot.questions.addresses import said_url
 from bot.questions.digest import (
     BACK,
     DECIDED,
@@ -207,6 +208,28 @@ def test_a_decision_is_quoted_with_its_author(tmp_path: Path) -> None:
     assert item.quote
     assert (item.quote.author, item.quote.comment_id) == ("octocat", DECISION.comments[0].id)
     assert item.quote.text.startswith("We decided to keep tags in lower case")
+
+
+@pytest.mark.parametrize(
+    ("kind", "address"),
+    [
+        (Kind.PULL, "pull/75#issuecomment-"),
+        (Kind.DISCUSSION, "discussions/75#discussioncomment-"),
+        (Kind.ISSUE, "issues/75#issuecomment-"),
+    ],
+)
+def test_what_was_said_is_linked_where_it_stands(tmp_path: Path, kind: Kind, address: str) -> None:
+    quote = the_only(section(tmp_path, DECIDED, replace(DECISION, kind=kind))).quote
+    assert quote
+    assert said_url(quote, HOME) == f"{HOME}/{address}{DECISION.comments[0].id}"
+
+
+@pytest.mark.parametrize("kind", [Kind.ISSUE, Kind.DISCUSSION])
+def test_the_words_of_an_ending_are_linked_where_they_stand(tmp_path: Path, kind: Kind) -> None:
+    moved = [replace(one, kind=kind) for one in MOVING]
+    quote = the_only(section(tmp_path, UNDOCUMENTED, *moved)).quote
+    assert quote
+    assert quote.kind is kind
 
 
 def test_a_decision_before_the_time_is_not_listed(tmp_path: Path) -> None:

@@ -181,9 +181,7 @@ def test_an_unknown_author_merges_no_threads_of_others(own: int) -> None:
     assert built(claim) == [sorted([own, 5, 6])]  # only the own thread joins
     every = [sorted([own, 5, 6, 7, 9])]
     assert built(asked("same", own, 5, 7, 9)) == every
-    assert (
-        built(asked("same", own, 5, 7, 9, day=199), claim) == every
-    )  # a word of a writer is not undone by repeating it
+    assert built(asked("same", own, 5, 7, 9, day=199), claim) == every  # a writer said so too
     assert built(claim, same=tuple(f"#{own} #{key}: one door" for key in (5, 7, 9))) == every
 
 
