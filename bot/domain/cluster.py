@@ -49,14 +49,26 @@ class ClusterMember:
 class Cluster:
     """Threads that report one thing, oldest first.
 
-    ``id`` stays the same as long as the oldest thread does; ``people`` counts the authors; ``first`` and ``last`` are
-    when the first and the last member were opened; ``name`` is the title of the canonical thread.
+    ``id`` stays the same as long as the oldest thread does; ``name`` is the title of the canonical thread. ``members``
+    are the canonical thread and the newest ones, but ``people`` counts all authors, and ``times`` are when all threads
+    were opened.
     """
 
     id: str
     canonical: ThreadId
     members: tuple[ClusterMember, ...]
     people: int
-    first: datetime
-    last: datetime
+    times: tuple[datetime, ...]
     name: str
+
+    @property
+    def total(self) -> int:
+        return len(self.times)
+
+    @property
+    def first(self) -> datetime:
+        return self.times[0]
+
+    @property
+    def last(self) -> datetime:
+        return self.times[-1]

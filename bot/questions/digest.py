@@ -300,9 +300,8 @@ def _back_item(card: Card, version: str, found: list[Match], source: DigestSourc
 def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     active = (cluster for cluster in source.clusters if source.is_recent(cluster.last))
     for cluster in _largest(active):
-        members = source.members(cluster)
-        if cluster.canonical in source.cards and len(members) >= SEVERAL:
-            new = sum(source.is_recent(one.at) for one in members)
+        if cluster.canonical in source.cards and len(source.members(cluster)) >= SEVERAL:
+            new = sum(map(source.is_recent, cluster.times))
             facts = (_size(cluster), f"{new:,} of them in this time", f"since {cluster.first:%Y-%m-%d}")
             yield _cluster_item(cluster, facts, source)
 
@@ -311,8 +310,9 @@ def _cluster_item(cluster: Cluster, facts: tuple[str, ...], source: DigestSource
     card = source.cards[cluster.canonical]
     others = [one for one in source.members(cluster) if one.id != cluster.canonical]
     evidence = tuple(EvidenceIssue(source.cards[one.id], one.why) for one in others[:EVIDENCE])
-    weeks = weekly((one.at for one in source.members(cluster)), source.asked.until)
-    return DigestItem(card, cluster.last, facts, evidence, len(others) - len(evidence), _ending_words(card), weeks)
+    left = len(others) - len(evidence) + cluster.total - len(cluster.members)
+    weeks = weekly(cluster.times, source.asked.until)
+    return DigestItem(card, cluster.last, facts, evidence, left, _ending_words(card), weeks)
 
 
 def weekly(moments: Iterable[datetime], until: datetime) -> tuple[int, ...]:
@@ -361,7 +361,8 @@ def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
         tick(1)
         if not _is_covered(cluster, source):
             answered = [one for one in source.members(cluster) if source.cards[one.id].ending.kind in _ANSWERS]
-            facts = (_size(cluster), f"{len(answered):,} of them answered")
+            looked = "them" if cluster.total == len(cluster.members) else f"the newest {len(cluster.members):,}"
+            facts = (_size(cluster), f"{len(answered):,} of {looked} answered")
             quote = next(filter(None, (_ending_words(source.cards[one.id]) for one in answered)), None)
             yield _cluster_item(cluster, facts, source)._replace(quote=quote)
 
@@ -446,11 +447,11 @@ def _ending_words(card: Card) -> Passage | None:
 
 def _size(cluster: Cluster) -> str:
     people = f"{cluster.people:,} {'person' if cluster.people == 1 else 'people'}"
-    return f"{count(len(cluster.members), 'report')} by {people}"
+    return f"{count(cluster.total, 'report')} by {people}"
 
 
 def _largest(clusters: Iterable[Cluster]) -> list[Cluster]:
-    return sorted(clusters, key=lambda one: (-one.people, -len(one.members), -one.last.timestamp(), one.id))
+    return sorted(clusters, key=lambda one: (-one.people, -one.total, -one.last.timestamp(), one.id))
 
 
 Item = TypeVar("Item")

@@ -301,11 +301,9 @@ def weight_of(links: Iterable[ClusterLink]) -> int:
 
 def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Cluster:
     canonical = _canonical(group, bonds, entries, opinions)
-    others = [key for key in group.members if key != canonical]
-    kept = sorted(
-        [canonical, *sorted(others, key=lambda key: _age(entries[key]))[1 - MAX_MEMBERS :]],
-        key=lambda key: _age(entries[key]),
-    )
+    every = sorted(group.members, key=lambda key: _age(entries[key]))
+    newest = {canonical, *[key for key in every if key != canonical][1 - MAX_MEMBERS :]}
+    kept = [key for key in every if key in newest]
     members = tuple(
         ClusterMember(
             key, () if key == canonical else _why(key, kept, bonds), entries[key].created_at, entries[key].author
@@ -316,9 +314,8 @@ def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry]
         id=f"c{group.seed}",
         canonical=canonical,
         members=members,
-        people=len({one.author.casefold() for one in members}),
-        first=members[0].at,
-        last=members[-1].at,
+        people=len({entries[key].author.casefold() for key in every}),
+        times=tuple(entries[key].created_at for key in every),
         name=entries[canonical].title,
     )
 

@@ -142,8 +142,8 @@ def cluster(*threads: Thread, why: str = "same error line") -> Cluster:
         ClusterMember(one.id, () if one is threads[0] else (why,), one.created_at, one.author) for one in oldest
     )
     people = len({one.author for one in threads})
-    first, last = oldest[0].created_at, oldest[-1].created_at
-    return Cluster(f"c{oldest[0].id}", threads[0].id, members, people, first, last, threads[0].title)
+    times = tuple(one.created_at for one in oldest)
+    return Cluster(f"c{oldest[0].id}", threads[0].id, members, people, times, threads[0].title)
 
 
 CLUSTERS = (

@@ -136,6 +136,16 @@ def test_a_cluster_is_listed_with_its_size_its_newest_reports_and_its_weeks(tmp_
     assert (sum(first.weeks), first.weeks[-1], len(first.weeks)) == (10, 1, WEEKS)
 
 
+def test_members_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    large = replace(CLUSTERS[0], members=CLUSTERS[0].members[:1] + CLUSTERS[0].members[5:])
+    first, _ = section(tmp_path, MANY, clusters=(large, CLUSTERS[1])).items
+    assert first.facts == ("10 reports by 10 people", "6 of them in this time", "since 2026-07-28")
+    assert (first.left, sum(first.weeks)) == (4, 10)
+    asked = replace(CLUSTERS[1], times=(ago(300), *CLUSTERS[1].times))
+    item = the_only(section(tmp_path / "asked", UNDOCUMENTED, clusters=(asked,)))
+    assert item.facts == ("4 reports by 3 people", "3 of the newest 3 answered")
+
+
 def test_the_cluster_with_more_people_comes_first(tmp_path: Path) -> None:
     loud = [issue(key, "Again", days=3, author="user-60") for key in range(201, 216)]
     one_person = replace(cluster(*loud), people=1)
@@ -391,5 +401,5 @@ def test_a_thread_that_github_hides_is_nowhere(tmp_path: Path) -> None:
 
 def test_a_cluster_of_unknown_threads_is_left_out(tmp_path: Path) -> None:
     ghosts = tuple(ClusterMember(key, (), ago(2), "x") for key in (900, 901, 902))
-    strange = Cluster("c900", 900, ghosts, 3, ago(2), ago(2), "Unknown")
+    strange = Cluster("c900", 900, ghosts, 3, (ago(2),) * 3, "Unknown")
     assert ids(section(tmp_path, MANY, clusters=(strange,))) == []

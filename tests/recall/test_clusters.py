@@ -118,6 +118,14 @@ def test_a_cluster_shows_the_original_and_the_newest_of_many() -> None:
     signs = links(*((n, 1, ("duplicate",)) for n in range(2, count + 1)))
     (found,) = build_clusters(signs, entries(*range(1, count + 1)), UNSAID)
     assert [one.id for one in found.members] == [1, *range(count - MAX_MEMBERS + 2, count + 1)]
+    assert (found.total, found.people, found.first, found.last) == (count, count, at(1), at(count))
+
+
+def test_the_oldest_counts_also_where_it_is_not_listed() -> None:
+    count = MAX_MEMBERS + 10
+    signs = links(*((n, 9, ("duplicate",)) for n in range(1, count + 1) if n != 9))
+    (found,) = build_clusters(signs, entries(*range(1, count + 1)), UNSAID)
+    assert (found.members[0].id, found.first, found.total) == (9, at(1), count)
 
 
 def test_strangers_alone_do_not_make_a_cluster_large() -> None:
