@@ -136,6 +136,11 @@ class Memory:
         wanted = list(ids)
         return self.index.ask(lambda index: index.entries(wanted), {})
 
+    def shown_entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
+        """The entries of these threads, without those that GitHub does not show now."""
+        unseen = frozenset(self.state.manifest.unseen)
+        return self.entries(key for key in ids if key not in unseen)
+
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
 

@@ -70,7 +70,7 @@ class ClusterMemory(Protocol):
 
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]: ...
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
+    def shown_entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
 
     def every_request(self) -> Sequence[Request]: ...
 
@@ -81,7 +81,7 @@ def clusters_of(memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED) 
     opinions = Opinions.of(memory.every_request(), settings)
     named = (key for pair in opinions.same for key in pair)
     ids = dict.fromkeys((*links, *(link.to for one in links.values() for link in one.links), *named))
-    return build_clusters(links, memory.entries(ids), opinions)
+    return build_clusters(links, memory.shown_entries(ids), opinions)
 
 
 Pair = frozenset[ThreadId]

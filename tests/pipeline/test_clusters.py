@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import Changes, HistoryProgress
+from bot.domain.changes import Changes, HistoryProgress, Request
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import FORGOTTEN, Kind, Thread, Tombstone
 from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
+from bot.memory.places import record_path
 from bot.pipeline.clusters import BATCH, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
@@ -37,6 +38,10 @@ def memory_in(folder: Path) -> Memory:
 def put(memory: Memory, *records: Thread | Tombstone) -> None:
     memory.stage(Changes(records=records))
     memory.commit("Remember")
+
+
+def damage(folder: Path, key: int) -> None:
+    (folder / record_path(key)).write_bytes(b"{")
 
 
 def compared(memory: Memory, seconds: float = LONG, clock: Callable[[], float] = lambda: 0.0) -> int:
@@ -112,6 +117,31 @@ def test_a_first_comparison_does_not_pass_over_what_another_run_wrote_meanwhile(
     assert ours.has_moved
     compared(ours)
     assert [one.id for one in clusters_of(ours.open())[0].members] == [1, 3]
+
+
+def test_a_thread_that_github_hides_is_in_no_cluster_whatever_people_said(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    put(memory, *(thread(n, author=f"user-{n}") for n in (1, 2, 3)))
+    same = Request(3, 7_000, "same", "hubot", at(20), (1, 2), "done")
+    memory.stage(Changes(requests=(same,)))
+    compared(memory)
+    assert [one.id for one in clusters_of(memory)[0].members] == [1, 2, 3]
+    memory.stage(Changes(unseen=(Tombstone(2, at(30), "unseen"),)))
+    memory.commit("Hide")
+    assert [one.id for one in clusters_of(memory.open())[0].members] == [1, 3]
+
+
+def test_a_damaged_record_is_compared_with_nothing_and_does_not_wait_forever(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    put(memory, thread(1), thread(2))
+    compared(memory)
+    put(memory, replace(thread(2), body="More", updated_at=at(30)))
+    memory.close()
+    damage(tmp_path / "store", 2)
+    memory = memory_in(tmp_path)
+    assert memory.state.manifest.links == LinkProgress(0, (2,))
+    assert compared(memory) == 1
+    assert list(memory.open().state.uncompared()) == []
 
 
 def test_a_rebuild_compares_all_again(tmp_path: Path) -> None:
