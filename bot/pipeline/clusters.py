@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from bot.domain.changes import Changes
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Thread, ThreadId
 from bot.memory.memory import Memory
 from bot.recall.cluster_links import find_links
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""Earlier than the signs of any thread, so that those that are stored stay."""
 
 LINK_SECONDS = 20.0
 """How long a run compares threads. The next one goes on."""
@@ -26,25 +30,27 @@ def link_threads(
     """
     until, count = clock() + seconds, 0
     waiting = [] if memory.state.manifest.reading else list(memory.state.uncompared())
-    for start in range(0, len(waiting), BATCH):
-        if clock() >= until:
-            return count
-        batch = waiting[start : start + BATCH]
-        _link(batch, memory, is_last=start + BATCH >= len(waiting))
-        count += len(batch)
-        tick(len(batch))
+    while count < len(waiting) and clock() < until:
+        batch = waiting[count : count + BATCH]
+        links = _find([key for key, _ in batch], memory, lambda: clock() >= until)
+        count += len(links)
+        reached = [key for key, is_next in batch[: len(links)] if is_next]
+        down_to: ThreadId | None = 0 if count == len(waiting) else reached[-1] if reached else None
+        memory.stage(Changes(links=tuple(links), linked_to=down_to))
+        tick(len(links))
     return count
 
 
-def _link(batch: list[tuple[ThreadId, bool]], memory: Memory, *, is_last: bool) -> None:
-    records = memory.state.records(key for key, _ in batch)
-    links = []
-    for key, _ in batch:
+def _find(keys: list[ThreadId], memory: Memory, is_late: Callable[[], bool]) -> list[ClusterLinks]:
+    """The signs of the first of these threads, at least of one. A damaged record has none until it is read again."""
+    records = memory.state.records(keys)
+    found: list[ClusterLinks] = []
+    for key in keys:
+        if found and is_late():
+            break
         record = records.get(key)
         if isinstance(record, Thread):
-            links.append(find_links(record, memory, memory.state.repo))
-        elif record:
-            links.append(ClusterLinks(key, record.revised_at))
-    reached = [key for key, is_next in batch if is_next]
-    down_to: ThreadId | None = 0 if is_last else reached[-1] if reached else None
-    memory.stage(Changes(links=tuple(links), linked_to=down_to))
+            found.append(find_links(record, memory, memory.state.repo))
+        else:
+            found.append(ClusterLinks(key, record.revised_at if record else LONG_AGO))
+    return found

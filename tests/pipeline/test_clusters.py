@@ -68,13 +68,16 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert 2 not in memory.open().cluster_links()
 
 
-def test_a_run_that_has_no_time_left_leaves_the_older_threads_to_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [3, BATCH + 2])
+def test_a_run_that_has_no_time_left_leaves_the_older_threads_to_the_next(tmp_path: Path, count: int) -> None:
+    """The clock is looked at before each thread, also within those whose records are read together."""
     memory = memory_in(tmp_path)
     put(memory, *map(thread, range(1, 2 * BATCH + 51)))
-    moments = iter(range(1_000))
-    assert compared(memory, 1.5, lambda: float(next(moments))) == BATCH
-    assert memory.open().state.manifest.links == LinkProgress(BATCH + 51)
-    assert compared(memory) == BATCH + 50
+    moments, told = iter(range(1_000)), list[int]()
+    assert link_threads(memory, lambda: float(next(moments)), count + 0.5, told.append) == sum(told) == count
+    memory.commit("Compare")
+    assert memory.open().state.manifest.links == LinkProgress(2 * BATCH + 51 - count)
+    assert compared(memory) == 2 * BATCH + 50 - count
     assert memory.open().state.manifest.links == LinkProgress(0)
 
 
