@@ -107,6 +107,16 @@ def test_the_page_says_how_many_are_left_and_what_is_empty(sample: MaintainerRep
     assert "and 3 more" in text
 
 
+def test_without_an_empty_list_there_are_only_the_notes(sample: MaintainerReport) -> None:
+    full = sample._replace(sections=tuple(one for one in sample.sections if one.total))
+    page = Page(render_digest(full, HOME))
+    text = " ".join(" ".join(page.texts["main"]).split())
+    assert "Nothing in" not in text
+    assert " . " not in text
+    assert text.endswith("No page is remembered, so answered questions were not looked up.")
+    assert "No page" not in " ".join(Page(render_digest(full._replace(notes=()), HOME)).texts["main"])
+
+
 def test_evidence_and_quotations_are_linked(sample: MaintainerReport) -> None:
     html = render_digest(sample, HOME)
     assert f'<a href="{HOME}/issues/48">#48</a>' in html
