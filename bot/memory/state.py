@@ -488,4 +488,4 @@ def _is_page(record: Record) -> bool:
 
 def _may_cluster(record: Record) -> bool:
     """Whether it is an issue, or gone."""
-    return not isinstance(record, Thread) or record.kind.traits.is_suggested
+    return not isinstance(record, Thread) or record.kind.traits.is_listed

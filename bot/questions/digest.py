@@ -118,7 +118,7 @@ DECIDED = SectionName(
     "Decided since",
     "decision was made",
     "decisions were made",
-    "What was decided in issues and pull requests in this time, in the words of whoever decided it.",
+    "What was decided in issues, pull requests and discussions in this period, in the words of whoever decided it.",
 )
 UNDOCUMENTED = SectionName(
     "asked_not_documented",

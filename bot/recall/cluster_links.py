@@ -66,7 +66,7 @@ _MOMENT = timedelta(microseconds=1)
 
 def find_links(thread: Thread, library: Library, repo: str | None = None) -> ClusterLinks:
     """The signs of a thread, those of people first. Only issues have any."""
-    if not thread.kind.traits.is_suggested or thread.is_bot:
+    if not thread.kind.traits.is_listed or thread.is_bot:
         return ClusterLinks(thread.id, thread.revised_at)
     said = list(dict.fromkeys(_said(thread, repo)))[:MAX_SAID]
     return ClusterLinks(thread.id, thread.revised_at, (*said, *_shared(thread, library))[:MAX_LINKS])
@@ -127,7 +127,7 @@ def _shared(thread: Thread, library: Library) -> Iterator[ClusterLink]:
 
 
 def _is_fit(entry: IndexEntry, thread: Thread) -> bool:
-    is_other = entry.id != thread.id and entry.kind.traits.is_suggested
+    is_other = entry.id != thread.id and entry.kind.traits.is_listed
     return is_other and entry.author.casefold() != thread.author.casefold() and not is_next_in_series(thread, entry)
 
 

@@ -165,7 +165,7 @@ def _bonds(links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, In
 
     def add(one: ThreadId, link: ClusterLink) -> None:
         is_known = one in entries and link.to in entries and one != link.to and link.sign in WEIGHTS
-        if is_known and entries[one].kind.traits.is_suggested and entries[link.to].kind.traits.is_suggested:
+        if is_known and entries[one].kind.traits.is_listed and entries[link.to].kind.traits.is_listed:
             found.setdefault(one, {}).setdefault(link.to, []).append((one, link))
             found.setdefault(link.to, {}).setdefault(one, []).append((one, link))
 

@@ -56,7 +56,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert compared(memory) == 3
     assert [one.id for one in clusters_of(memory)[0].members] == [1, 2]
     assert compared(memory) == 0
-    put(memory, thread(4), replace(thread(5), kind=Kind.PULL))
+    put(memory, thread(4), replace(thread(5), kind=Kind.PULL), replace(thread(6), kind=Kind.DISCUSSION))
     assert memory.state.manifest.links == LinkProgress(0, (4,))
     word = said("Duplicate of #1", 20, "hubot", "MEMBER")
     put(memory, replace(thread(3), comments=(word,), updated_at=at(20)))

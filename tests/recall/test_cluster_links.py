@@ -49,10 +49,14 @@ def test_one_person_does_not_report_twice(remember: Remember) -> None:
 
 
 def test_only_issues_have_signs(remember: Remember) -> None:
-    pull = replace(AGAIN, kind=Kind.PULL)
+    pull, talk = (replace(AGAIN, kind=kind) for kind in (Kind.PULL, Kind.DISCUSSION))
     by_bot = replace(AGAIN, is_bot=True)
     memory = remember(REPORT, AGAIN, *FILLER)
-    assert signs(pull, memory) == signs(by_bot, memory) == []
+    assert signs(pull, memory) == signs(talk, memory) == signs(by_bot, memory) == []
+
+
+def test_an_issue_is_compared_with_issues_only(remember: Remember) -> None:
+    assert signs(AGAIN, remember(replace(REPORT, kind=Kind.DISCUSSION), AGAIN, *FILLER)) == []
 
 
 @pytest.mark.parametrize(

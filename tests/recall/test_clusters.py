@@ -144,9 +144,10 @@ def test_what_strangers_hold_is_not_held() -> None:
     assert members(build_clusters(signs, known, UNSAID)) == [[1, 2, 3]]
 
 
-def test_pull_requests_and_what_is_gone_take_no_part() -> None:
+@pytest.mark.parametrize("kind", [Kind.PULL, Kind.DISCUSSION])
+def test_what_is_no_issue_or_gone_takes_no_part(kind: Kind) -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
-    assert build_clusters(signs, entries(1) | {2: entry(2, kind=Kind.PULL)}, UNSAID) == ()
+    assert build_clusters(signs, entries(1) | {2: entry(2, kind=kind)}, UNSAID) == ()
 
 
 def test_people_put_threads_apart_join_them_and_name_the_original() -> None:
