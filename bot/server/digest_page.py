@@ -22,5 +22,8 @@ def server_digest_page(found: StoredDigest | None, name: str, home: str, now: In
 
 
 def _section(section: SectionNumbers, home: str) -> Values:
-    links = [{"number": number, "url": f"{home}/issues/{number}" if home else ""} for number in section.numbers]
+    links = [
+        {"number": number, "url": f"{home}/{kind.traits.path}/{number}" if home else ""}
+        for number, kind in section.numbers
+    ]
     return {"title": section.title, "total": section.total, "links": links, "left": section.total - len(links)}

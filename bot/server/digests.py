@@ -1,4 +1,4 @@
-"""The digest of each repository as the server keeps it: the numbers of issues, without any of their text."""
+"""The digest of each repository as the server keeps it: the numbers of threads, without any of their text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bot.domain.kinds import Kind
 from bot.server.database import Transaction, written
 from bot.server.model import DAY, Instant, RepositoryKey
 
@@ -21,11 +22,11 @@ _LARGEST = 1 << 31
 
 
 class SectionNumbers(NamedTuple):
-    """A section of a digest: its title, how many items it has, and the issues of the first ones."""
+    """A section of a digest: its title, how many items it has, and the thread of each of the first ones."""
 
     title: str
     total: int
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[tuple[int, Kind], ...] = ()
 
 
 class StoredDigest(NamedTuple):
@@ -78,21 +79,22 @@ class Digests:
             purging.change("delete from digests where made_at < :before", before=before)
 
 
-def _numbers(section: DigestSection) -> Iterable[int]:
-    return dict.fromkeys(item.card.id for item in section.items if isinstance(item.card.id, int))
+def _numbers(section: DigestSection) -> Iterable[tuple[int, Kind]]:
+    return ((item.card.id, item.card.kind) for item in section.items if isinstance(item.card.id, int))
 
 
 def _stored(made_at: Instant, text: str) -> StoredDigest | None:
     try:
         told = json.loads(text)
-        sections = (SectionNumbers(str(title), _whole(total), _issues(ids)) for title, total, ids in told["sections"])
+        sections = (SectionNumbers(str(title), _whole(total), _threads(ids)) for title, total, ids in told["sections"])
         return StoredDigest(made_at, _whole(told["since"]), tuple(sections))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
-def _issues(found: Any) -> tuple[int, ...]:
-    return tuple(number for number in map(_whole, found[:_MOST]) if 0 < number < _LARGEST)
+def _threads(found: Any) -> tuple[tuple[int, Kind], ...]:
+    threads = ((_whole(number), Kind(kind)) for number, kind in found[:_MOST])
+    return tuple((number, kind) for number, kind in threads if 0 < number < _LARGEST and kind.is_on_github)
 
 
 def _whole(value: Any) -> int:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.kinds import Kind
 from bot.github.events import Event
-from bot.questions.digest import MaintainerReport
+from bot.questions.digest import DECIDED, MaintainerReport
 from bot.server.digest_page import server_digest_page
 from bot.server.digests import OFTEN, Digests, SectionNumbers, StoredDigest
 from bot.server.model import DAY, RepositoryKey
@@ -52,12 +53,23 @@ def test_only_numbers_and_our_own_titles_are_stored(sample: MaintainerReport) ->
     assert found is not None
     assert (found.made_at, found.since) == (NOW, round(1000 * SINCE.timestamp()))
     assert found.sections[:2] == (
-        SectionNumbers("Possibly back", 1, (90,)),
-        SectionNumbers("Many reports of one thing", 2, (60, 40)),
+        SectionNumbers("Possibly back", 1, ((90, Kind.ISSUE),)),
+        SectionNumbers("Many reports of one thing", 2, ((60, Kind.ISSUE), (40, Kind.ISSUE))),
     )
     texts = [item.card.title for one in sample.sections for item in one.items]
     texts += [item.quote.text for one in sample.sections for item in one.items if item.quote]
     assert not [text for text in texts if text in raw(ledger)]
+
+
+def test_two_items_of_one_thread_are_both_there(sample: MaintainerReport) -> None:
+    decided = next(one for one in sample.sections if one.name == DECIDED)
+    discussion = decided.items[0]._replace(card=decided.items[0].card._replace(kind=Kind.DISCUSSION))
+    twice = decided._replace(items=(discussion, discussion), total=2)
+    found = kept(Days(), sample._replace(sections=(twice,))).of(KEY)
+    assert found
+    text = server_digest_page(found, "octo-org/compass", HOME, NOW)
+    assert links(text)[1:] == [f"{HOME}/discussions/75"] * 2
+    assert "more" not in text_of(text)
 
 
 def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: MaintainerReport) -> None:
@@ -81,7 +93,10 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
     "damaged",
     [
         *("", "[]", "{", '{"since": 1}', '{"since": true, "sections": []}', "[" * 100_000),
-        *(f'{{"since": 1, "sections": [{one}]}}' for one in ('["x", "1", []]', '["x", 1, 7]', "[1]", "7")),
+        *(
+            f'{{"since": 1, "sections": [{one}]}}'
+            for one in ('["x", "1", []]', '["x", 1, 7]', '["x", 1, [7]]', '["x", 1, [[7, "door"]]]', "[1]", "7")
+        ),
     ],
 )
 def test_a_damaged_row_is_none(sample: MaintainerReport, damaged: str) -> None:
@@ -94,13 +109,16 @@ def test_a_damaged_row_is_none(sample: MaintainerReport, damaged: str) -> None:
 
 
 def test_the_page_has_counts_and_links() -> None:
-    sections = (SectionNumbers("Possibly back", 3, (90, 91)), SectionNumbers("Decided since", 0))
+    sections = (
+        SectionNumbers("Possibly back", 4, ((90, Kind.ISSUE), (91, Kind.DISCUSSION), (92, Kind.PULL))),
+        SectionNumbers("Decided since", 0),
+    )
     page = server_digest_page(StoredDigest(NOW - DAY, NOW - 31 * DAY, sections), "octo-org/compass", HOME, NOW)
     text = text_of(page)
-    assert "Digest of octo-org/compass 3 things to look at, from " in text
-    assert "Possibly back: 3 #90 , #91 and 1 more" in text
+    assert "Digest of octo-org/compass 4 things to look at, from " in text
+    assert "Possibly back: 4 #90 , #91 , #92 and 1 more" in text
     assert "Decided since" not in text
-    assert links(page)[1:] == [f"{HOME}/issues/90", f"{HOME}/issues/91"]
+    assert links(page)[1:] == [f"{HOME}/issues/90", f"{HOME}/discussions/91", f"{HOME}/pull/92"]
 
 
 @given(st.text(max_size=50))

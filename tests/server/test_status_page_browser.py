@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.kinds import Kind
 from bot.server.access import Role
 from bot.server.dead_page import DeadView, dead_page
 from bot.server.delivery_filter import DeliveryFilter
@@ -38,7 +39,10 @@ def hostile_groups() -> Days:
     return ledger
 
 
-SECTIONS = (SectionNumbers("Possibly back", 2, (90, 91)), SectionNumbers("Decided since", 99, tuple(range(1, 60))))
+SECTIONS = (
+    SectionNumbers("Possibly back", 2, ((90, Kind.ISSUE), (91, Kind.ISSUE))),
+    SectionNumbers("Decided since", 99, tuple((number, Kind.DISCUSSION) for number in range(1, 60))),
+)
 PAGES: dict[str, Callable[[], str]] = {
     "day": lambda: status(a_day()),
     "hostile": lambda: status(hostile(), DeliveryFilter(before=40)),
