@@ -36,7 +36,7 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
     """All that the digest is made from."""
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
-    clusters = clusters_of(memory, settings.clusters)
+    clusters = clusters_of(memory, settings.clusters, settings.ignore.people)
     left = sum(1 for _ in memory.state.uncompared())
     return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, asked, left)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -75,13 +75,18 @@ class ClusterMemory(Protocol):
     def every_request(self) -> Sequence[Request]: ...
 
 
-def clusters_of(memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED) -> tuple[Cluster, ...]:
-    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments."""
+def clusters_of(
+    memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED, quiet: Iterable[str] = ()
+) -> tuple[Cluster, ...]:
+    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments.
+
+    No words of the people in ``quiet``, logins in any case, are in the reasons.
+    """
     links = memory.cluster_links()
     opinions = Opinions.of(memory.every_request(), settings)
     named = (key for pair in opinions.same for key in pair)
     ids = dict.fromkeys((*links, *(link.to for one in links.values() for link in one.links), *named))
-    return build_clusters(links, memory.shown_entries(ids), opinions)
+    return build_clusters(links, memory.shown_entries(ids), opinions, frozenset(login.casefold() for login in quiet))
 
 
 Pair = frozenset[ThreadId]
@@ -142,10 +147,13 @@ Bonds = dict[ThreadId, dict[ThreadId, list[tuple[ThreadId, ClusterLink]]]]
 
 
 def build_clusters(
-    links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, IndexEntry], opinions: Opinions
+    links: Mapping[ThreadId, ClusterLinks],
+    entries: Mapping[ThreadId, IndexEntry],
+    opinions: Opinions,
+    quiet: frozenset[str] = frozenset(),
 ) -> tuple[Cluster, ...]:
-    """The clusters that these signs and opinions make of the threads in ``entries``."""
-    bonds = _bonds(links, entries, opinions)
+    """The clusters that these signs and opinions make of the threads in ``entries``. ``quiet``: whose words are cut."""
+    bonds = _bonds(links, entries, opinions, quiet)
     order = sorted(bonds, key=lambda key: _age(entries[key]))
     builder = _Builder(bonds, entries, opinions)
     for key in order:
@@ -160,12 +168,19 @@ def _age(entry: IndexEntry) -> tuple[datetime, int, str]:
     return entry.created_at, entry.id if isinstance(entry.id, int) else 0, str(entry.id)
 
 
-def _bonds(links: Mapping[ThreadId, ClusterLinks], entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> Bonds:
+def _bonds(
+    links: Mapping[ThreadId, ClusterLinks],
+    entries: Mapping[ThreadId, IndexEntry],
+    opinions: Opinions,
+    quiet: frozenset[str],
+) -> Bonds:
     found: Bonds = {}
 
     def add(one: ThreadId, link: ClusterLink) -> None:
         is_known = one in entries and link.to in entries and one != link.to and link.sign in WEIGHTS
         if is_known and entries[one].kind.traits.is_listed and entries[link.to].kind.traits.is_listed:
+            if link.words and not quiet.isdisjoint(entries[key].author.casefold() for key in (one, link.to)):
+                link = replace(link, words="")
             found.setdefault(one, {}).setdefault(link.to, []).append((one, link))
             found.setdefault(link.to, {}).setdefault(one, []).append((one, link))
 

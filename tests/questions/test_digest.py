@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from bot.domain.changes import FixInfo, Request
-from bot.domain.cluster import Cluster, ClusterMember
-from bot.domain.thread import Kind, Thread, Tombstone
+from bot.domain.changes import Changes, FixInfo, Request
+from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
+from bot.domain.thread import Kind, RepositoryAddress, Thread, Tombstone
+from bot.pipeline.digest import digest_source
 from bot.questions.addresses import said_url
 from bot.questions.digest import (
     BACK,
@@ -45,6 +46,7 @@ from tests.questions.digest_samples import (
     PAGE,
     PARKED,
     REPEATED,
+    REPO,
     SINCE,
     THREADS,
     WAITING,
@@ -263,6 +265,20 @@ def test_people_who_are_ignored_are_not_quoted(tmp_path: Path) -> None:
     assert "octocat" in {item.quote.author for one in report(memory).sections for item in one.items if item.quote}
 
 
+def test_people_who_are_ignored_are_not_quoted_in_what_holds_a_cluster(tmp_path: Path) -> None:
+    memory = remembering(tmp_path / "store")
+    signs = (ClusterLink(91, "text"), ClusterLink(91, "error", "E42: no such door"))
+    memory.stage(Changes(links=(ClusterLinks(93, ago(1), signs),)))
+
+    def reasons(*people: str) -> tuple[str, ...]:
+        settings = Settings(ignore=IgnoreSettings(people=people))
+        found = digest_source(memory, settings, RepositoryAddress(REPO), DigestRequest(SINCE, NOW))
+        return found.clusters[0].members[1].why
+
+    assert reasons() == ("same text as #91", "same error as #91: E42: no such door")
+    assert reasons("USER-91") == ("same text as #91", "same error as #91")
+
+
 # Asked often and not documented
 
 
@@ -390,8 +406,6 @@ def test_the_sentence_counts_each_kind_of_thing(tmp_path: Path) -> None:
 
 
 def test_a_thread_that_github_hides_is_nowhere(tmp_path: Path) -> None:
-    from bot.domain.changes import Changes
-
     memory = remembering(tmp_path / "store")
     memory.stage(Changes(unseen=(Tombstone(90, NOW, "unseen"), Tombstone(75, NOW, "unseen"))))
     memory.commit("Hide")

@@ -65,6 +65,14 @@ def test_a_cluster_says_who_reported_it_when_and_what_holds_each_report() -> Non
     assert [one.author for one in found.members] == ["user-1", "user-2", "USER-1"]
 
 
+@pytest.mark.parametrize("author", ["user-1", "user-2"])
+def test_the_words_of_people_who_are_not_quoted_are_in_no_reason(author: str) -> None:
+    signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
+    known = {key: entry(key, f"User-{key}") for key in (1, 2)}
+    (found,) = build_clusters(signs, known, UNSAID, frozenset({author}))
+    assert found.members[1].why[1] == "same error as #1"
+
+
 @pytest.mark.parametrize("signs", [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)])
 def test_a_weak_sign_alone_makes_no_cluster(signs: tuple[str, ...]) -> None:
     assert build_clusters(links((2, 1, signs)), entries(1, 2), UNSAID) == ()
