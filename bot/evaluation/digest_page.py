@@ -102,7 +102,7 @@ def weeks_in_words(weeks: Sequence[int], until: datetime) -> str:
     most = max(weeks)
     last = max(place for place, reports in enumerate(weeks) if reports == most)
     end = until - timedelta(weeks=len(weeks) - 1 - last)
-    busiest = f"at most {most:,} in a week, that to {day(end)}"
+    busiest = f"most in the week to {day(end)} ({most:,})"
     return f"{count(sum(weeks), 'report')} in the last {len(weeks)} weeks, {busiest}"
 
 

@@ -104,7 +104,7 @@ MANY = SectionName(
     "Many reports of one thing",
     "thing was reported again",
     "things were reported again",
-    "Issues that report one thing and got another report in this time, those of most people first.",
+    "Issues that report one thing and got another report in this period, those of most people first.",
 )
 UNRELEASED = SectionName(
     "fixed_not_released",
@@ -123,9 +123,9 @@ DECIDED = SectionName(
 UNDOCUMENTED = SectionName(
     "asked_not_documented",
     "Asked often and not documented",
-    "answered question is in no page",
-    "answered questions are in no page",
-    "Questions that were answered in issues, asked again in this time, and that no remembered page covers.",
+    "answered question is on no page",
+    "answered questions are on no page",
+    "Questions that were answered in issues, asked again in this period, and that no remembered page covers.",
 )
 DUPLICATES = SectionName(
     "duplicates_of_closed",
@@ -302,7 +302,7 @@ def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     for cluster in _largest(active):
         if cluster.canonical in source.cards and len(source.members(cluster)) >= SEVERAL:
             new = sum(map(source.is_recent, cluster.times))
-            facts = (_size(cluster), f"{new:,} of them in this time", f"since {cluster.first:%Y-%m-%d}")
+            facts = (_size(cluster), f"{new:,} of them in this period", f"since {cluster.first:%Y-%m-%d}")
             yield _cluster_item(cluster, facts, source)
 
 

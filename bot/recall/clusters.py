@@ -50,18 +50,18 @@ MAX_CHAIN = 10
 TWO, THREE = 2, 3
 
 _PHRASES = {
-    NAMED: ("named as the same as {}", "{} is named as the same"),
-    CLAIMED: ("its author calls it the same as {}", "the author of {} calls it the same"),
-    DUPLICATE: ("marked as a duplicate of {}", "{} is marked as a duplicate of it"),
-    SAID: ("said to be the same as {}", "{} is said to be the same"),
-    HEARD: ("a reporter says it is the same as {}", "a reporter says that {} is the same"),
+    NAMED: ("named as the same as {}", "{} is named as the same as this"),
+    CLAIMED: ("its author calls it the same as {}", "the author of {} calls it the same as this"),
+    DUPLICATE: ("marked as a duplicate of {}", "{} is marked as a duplicate of this"),
+    SAID: ("said to be the same as {}", "{} is said to be the same as this"),
+    HEARD: ("a reporter says that it is the same as {}", "a reporter says that {} is the same as this"),
     TEXT: ("same text as {}", "same text as {}"),
     ERROR: ("same error as {}", "same error as {}"),
     NAME: ("same name as in {}", "same name as in {}"),
     SAME_TITLE: ("same title as {}", "same title as {}"),
     TITLE: ("title like that of {}", "title like that of {}"),
-    ALIKE: ("nearest to {}, and {} to it", "nearest to {}, and {} to it"),
-    NEAR: ("near to {}, and {} to it", "near to {}, and {} to it"),
+    ALIKE: ("{} and this are each other's closest match", "{} and this are each other's closest match"),
+    NEAR: ("{} and this are among each other's closest matches", "{} and this are among each other's closest matches"),
 }
 
 
@@ -363,5 +363,5 @@ def _why(key: ThreadId, members: Iterable[ThreadId], bonds: Bonds) -> tuple[str,
 
 
 def _reason(key: ThreadId, other: ThreadId, source: ThreadId, link: ClusterLink) -> str:
-    phrase = _PHRASES[link.sign][source != key].replace("{}", name_of(other), 1).replace("{}", "that")
+    phrase = _PHRASES[link.sign][source != key].replace("{}", name_of(other))
     return f"{phrase}: {link.words}" if link.words else phrase

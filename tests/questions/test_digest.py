@@ -132,7 +132,7 @@ def test_without_a_release_of_the_fix_nothing_is_back(tmp_path: Path) -> None:
 def test_a_cluster_is_listed_with_its_size_its_newest_reports_and_its_weeks(tmp_path: Path) -> None:
     first, second = section(tmp_path, MANY).items
     assert (first.card.id, second.card.id) == (60, 40)
-    assert first.facts == ("10 reports by 10 people", "6 of them in this time", "since 2026-07-28")
+    assert first.facts == ("10 reports by 10 people", "6 of them in this period", "since 2026-07-28")
     assert [one.card.id for one in first.evidence] == [93, 89, 87, 86, 84, 83]
     assert (first.left, first.at) == (3, ago(1))
     assert (sum(first.weeks), first.weeks[-1], len(first.weeks)) == (10, 1, WEEKS)
@@ -141,7 +141,7 @@ def test_a_cluster_is_listed_with_its_size_its_newest_reports_and_its_weeks(tmp_
 def test_members_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     large = replace(CLUSTERS[0], members=CLUSTERS[0].members[:1] + CLUSTERS[0].members[5:])
     first, _ = section(tmp_path, MANY, clusters=(large, CLUSTERS[1])).items
-    assert first.facts == ("10 reports by 10 people", "6 of them in this time", "since 2026-07-28")
+    assert first.facts == ("10 reports by 10 people", "6 of them in this period", "since 2026-07-28")
     assert (first.left, sum(first.weeks)) == (4, 10)
     asked = replace(CLUSTERS[1], times=(ago(300), *CLUSTERS[1].times))
     item = the_only(section(tmp_path / "asked", UNDOCUMENTED, clusters=(asked,)))
@@ -402,7 +402,7 @@ def test_the_sentence_counts_each_kind_of_thing(tmp_path: Path) -> None:
     assert told.startswith(
         "From 26 October 2026 to 25 November 2026: 1 fix may not hold, 2 things were reported again, "
     )
-    assert told.endswith("1 answered question is in no page and 1 open issue repeats a closed one.")
+    assert told.endswith("1 answered question is on no page and 1 open issue repeats a closed one.")
 
 
 def test_a_thread_that_github_hides_is_nowhere(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_cluster_says_who_reported_it_when_and_what_holds_each_report() -> Non
     assert (found.first, found.last) == (at(1), at(3))
     assert [one.why for one in found.members] == [
         (),
-        ("nearest to #1, and that to it", "same error as #1: E42: no such door"),
+        ("#1 and this are each other's closest match", "same error as #1: E42: no such door"),
         ("marked as a duplicate of #1",),
     ]
     assert [one.author for one in found.members] == ["user-1", "user-2", "USER-1"]
