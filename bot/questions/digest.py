@@ -202,9 +202,6 @@ class DigestSource:
         cards = {key: _without(proven(card, self._is_merged(card)), quiet) for key, card in self.cards.items()}
         return replace(self, cards=cards, library=WithoutWords(self.library, quiet) if quiet else self.library)
 
-    def cluster_of(self, key: CardId) -> Cluster | None:
-        return next((one for one in self.clusters if any(member.id == key for member in one.members)), None)
-
     def issues(self) -> Iterator[Card]:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
 
@@ -255,26 +252,31 @@ Tick = Callable[[int], None]
 
 def _possibly_back(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     ended_alike = (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE)
-    released = _releases(source)
+    releases, first_fixed = _releases(source)
     recent = [card for card in source.issues() if source.is_recent(card.created_at)]
     asked = [card for card in recent if card.state == "open" or card.ending.kind in ended_alike]
     for card in islice(_newest(asked, lambda card: card.created_at), COMPARED):
         tick(1)
         thread = threads(source.library, [card.id], None).get(card.id)
         version = asked_version(thread, source.place.repo) if thread else ""
-        has_fixes = version and any(stands(version, *each) == "same or newer" for each in released)
+        has_fixes = version and any(stands(version, one, None, first_fixed) == "same or newer" for one in releases)
         if thread and has_fixes and (found := _fixed_before(thread, source)):
             yield _back_item(card, version, found, source)
 
 
-def _releases(source: DigestSource) -> set[tuple[str, datetime | None, datetime | None]]:
-    """The releases that are known to have a fix, each with its day and that of the merge."""
-    found = set()
+def _releases(source: DigestSource) -> tuple[frozenset[str], datetime | None]:
+    """The releases that are known to have a fix, each once, and when the first of these fixes was made.
+
+    A nightly is compared with that day alone: one without the first fix has no later one.
+    """
+    releases, days = set[str](), list[datetime]()
     for card in source.issues():
         fix = source.fixes.get(card.id)
         if release := (fix.release if fix else None) or card.ending.release:
-            found.add((release, fix.released_at if fix else None, fix.merged_at if fix else None))
-    return found
+            releases.add(release)
+            if fix and (day := fix.merged_at or fix.released_at):
+                days.append(day)
+    return frozenset(releases), min(days, default=None)
 
 
 def _fixed_before(thread: Thread, source: DigestSource) -> list[Match]:
@@ -329,13 +331,14 @@ def _fixed_not_released(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     waiting = [
         fix for fix in source.fixes.values() if fix.commit and fix.unreleased and not (fix.release or fix.refuted)
     ]
+    cluster_of = {member.id: cluster for cluster in source.clusters for member in cluster.members}
     for fix in _newest(waiting, lambda fix: fix.merged_at or fix.looked_at):
         card = source.cards.get(fix.id)
         if card is None or card.kind is not Kind.ISSUE or card.state != "closed":
             continue
         merged = f", merged on {fix.merged_at:%Y-%m-%d}" if fix.merged_at else ""
         ref = fix.ref if fix.ref.startswith("#") else fix.ref[:10]
-        cluster = source.cluster_of(fix.id)
+        cluster = cluster_of.get(fix.id)
         facts = (
             f"fixed by {ref}{merged}",
             *([_size(cluster)] if cluster else []),

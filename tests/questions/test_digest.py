@@ -114,6 +114,14 @@ def test_a_report_closed_as_a_duplicate_may_still_be_back(tmp_path: Path) -> Non
     assert ids(section(tmp_path, BACK, closed(BACK_AGAIN, 2, "Duplicate of #48."))) == [90]
 
 
+@pytest.mark.parametrize(("day", "found"), [("2026-11-01", [90]), ("2026-05-08", []), ("2026-05-05", [])])
+def test_a_nightly_is_compared_with_the_day_of_the_fix(tmp_path: Path, day: str, found: list[int]) -> None:
+    """The fix was merged on 2026-05-08; a later fix, which the nightly has not, changes nothing."""
+    nightly = replace(BACK_AGAIN, body=f"Linkbarn nightly {day}\n\n{LOGIN}")
+    later = replace(FIX, id=70, ref="#71", merged_at=ago(3), released_at=ago(2))
+    assert ids(section(tmp_path, BACK, nightly, fixes=(later, FIX))) == found
+
+
 @pytest.mark.parametrize(("on", "about"), [(90, 48), (48, 90)])
 def test_a_pair_that_people_called_wrong_is_not_possibly_back(tmp_path: Path, on: int, about: int) -> None:
     wrong = Request(on, 7_500, "wrong", "octocat", ago(1), (about,), state="done")
