@@ -136,9 +136,7 @@ def test_an_empty_report_says_so() -> None:
 def test_weeks_are_drawn_in_proportion_and_told_in_words() -> None:
     drawn = plot_weeks((0, 1, 2), NOW)
     assert re.findall(r'<rect [^>]*height="([\d.]+)"', drawn) == ["18.0", "36.0"]
-    assert weeks_in_words((0, 2, 1), NOW) == (
-        "3 reports in the last 3 weeks, most in the week to 18 November 2026 (2)"
-    )
+    assert weeks_in_words((0, 2, 1), NOW) == ("3 reports in the last 3 weeks, most in the week to 18 November 2026 (2)")
     assert 'aria-label="3 reports in the last 3 weeks' in drawn
 
 
