@@ -338,7 +338,7 @@ def _cluster(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry]
 def _canonical(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntry], opinions: Opinions) -> ThreadId:
     """The thread that was named last, else the one that most others are marked as duplicates of, else the oldest.
 
-    An unknown author whom nobody vouches for names none.
+    An unknown author whom nobody vouches for names none, also not by joining with an older thread.
     """
     inside = set(group.members)
     for on, original, by in reversed(opinions.originals):
@@ -351,7 +351,8 @@ def _canonical(group: _Group, bonds: Bonds, entries: Mapping[ThreadId, IndexEntr
         for source, link in found
         if link.sign == DUPLICATE and source == key and other in inside
     )
-    return min(group.members, key=lambda key: (-marked[key], _age(entries[key])))
+    late_strangers = {key for key in group.members if key != group.seed and entries[key].is_unvouched_at(None)}
+    return min(group.members, key=lambda key: (-marked[key], key in late_strangers, _age(entries[key])))
 
 
 def _why(key: ThreadId, members: Iterable[ThreadId], bonds: Bonds) -> tuple[str, ...]:

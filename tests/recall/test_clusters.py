@@ -196,6 +196,9 @@ def test_an_unknown_author_merges_no_threads_of_others(own: int) -> None:
 
     claim = asked("same", own, 5, 7, 9, by="Sock")
     assert built(claim) == [sorted([own, 5, 6])]  # only the own thread joins
+    (found,) = build_clusters(signs, known, Opinions.of([claim], ClusterSettings()))
+    assert (found.canonical, found.name) == (5, "Title 5")
+    assert {one.id: one.why for one in found.members}[own] == ("its author calls it the same as #5",)
     every = [sorted([own, 5, 6, 7, 9])]
     assert built(asked("same", own, 5, 7, 9)) == every
     assert built(asked("same", own, 5, 7, 9, day=199), claim) == every  # a writer said so too
