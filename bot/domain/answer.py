@@ -172,8 +172,8 @@ def shown_in(context: Context) -> tuple[ThreadId, ...]:
 def open_issues(context: Context) -> tuple[int, ...]:
     """The issues in the sections of a comment with this context that are open, in order."""
     hits: tuple[Hit, ...] = (*context.mentioned, *context.seen_before, *context.open_now)
-    issues = (hit for hit in hits if not isinstance(hit, Mention) or hit.kind is Kind.ISSUE)
-    return tuple(dict.fromkeys(one.id for one in issues if one.state == "open" and isinstance(one.id, int)))
+    is_open = (hit.id for hit in hits if hit.kind is Kind.ISSUE and hit.state == "open" and isinstance(hit.id, int))
+    return tuple(dict.fromkeys(is_open))
 
 
 def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:

@@ -223,13 +223,15 @@ class GitHubClient:
         return answer.headers, answer.data
 
     def query(self, text: str, variables: Mapping[str, Any], needed: str) -> Json:
-        """Return the data of a GraphQL query that a run can do without. It is sent once. Raises ForgeError.
+        """Return the data of a GraphQL query that a run can do without; parts that are not there are null.
 
-        ``needed``: the permission that it takes, in the syntax of a workflow.
+        It is sent once. Raises ForgeError. ``needed``: the permission that it takes, in the syntax of a workflow.
         """
         before = self._transport.sent["POST"]
         try:
-            data: Json = _shaped(self._transport.graphql(text, variables, spare=True, needed=needed), dict)
+            data: Json = _shaped(
+                self._transport.graphql(text, variables, spare=True, needed=needed, may_lack=True), dict
+            )
         finally:
             self.queries += self._transport.sent["POST"] - before  # none after a limit
         return data

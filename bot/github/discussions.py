@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
-from bot.domain.thread_json import ANSWERED, thread_from_archive
+from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
 from bot.github.budget import KEPT, RequestBudget
 from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, gives
 from bot.github.graphql_queries import comment_json, counts, user_json
@@ -96,11 +96,14 @@ class DiscussionReader:
         """
         return self._page(after, "ASC")
 
-    def newest(self) -> Iterator[DiscussionPage]:
-        """The list by parts, newest change first. Raises ForgeError."""
+    def newest(self, since: datetime) -> Iterator[DiscussionPage]:
+        """The list by parts, newest change first; without all comments of those that changed before ``since``.
+
+        Raises ForgeError.
+        """
         after = ""
         while True:
-            yield (page := self._page(after, "DESC"))
+            yield (page := self._page(after, "DESC", since))
             if not page.after:
                 return
             after = page.after
@@ -110,7 +113,7 @@ class DiscussionReader:
         node = self._one(number, {**_MANY, "further": None})
         return self._thread(self._whole(node) if _is_cut(node) else node)
 
-    def _page(self, after: str, direction: str) -> DiscussionPage:
+    def _page(self, after: str, direction: str, since: datetime | None = None) -> DiscussionPage:
         self._budget.keep_reserve(GRAPHQL, KEPT)
         fault: ForgeError | None = None
         for size in SIZES:
@@ -122,7 +125,7 @@ class DiscussionReader:
                 continue
             listed = told["discussions"] or {"nodes": [], "pageInfo": {"hasNextPage": False}}
             place = listed["pageInfo"]
-            nodes = [self._whole(node) if _is_cut(node) else node for node in listed["nodes"] if node]
+            nodes = [self._whole(node) if _is_wanted(node, since) else node for node in listed["nodes"] if node]
             further = str(place["endCursor"] or "") if place["hasNextPage"] else ""
             return DiscussionPage(tuple(map(self._thread, nodes)), further, bool(told["hasDiscussionsEnabled"]))
         raise fault or Unreachable("discussions could not be read", CATCHES_UP)
@@ -156,6 +159,11 @@ class DiscussionReader:
     def _thread(self, node: Json) -> Thread:
         comments, _ = split_own(_comments(node), self._own)
         return thread_from_archive({**_fields(node), "comments": [message_fields(comment) for comment in comments]})
+
+
+def _is_wanted(node: Json, since: datetime | None) -> bool:
+    """Whether comments of it are missing, and it changed then or later."""
+    return _is_cut(node) and (since is None or parse_time(node["updatedAt"]) >= since)
 
 
 def _is_cut(node: Json) -> bool:

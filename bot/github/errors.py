@@ -176,6 +176,13 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str], needed: str = "is
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")
 
 
+def are_all_missing(errors: Any) -> bool:
+    """Whether a list of GraphQL errors says only that something is not there."""
+    return isinstance(errors, list) and all(
+        isinstance(error, dict) and error.get("type") == "NOT_FOUND" for error in errors
+    )
+
+
 def limit_of(
     headers: Mapping[str, str], message: str = "", resource: str = CORE, *, is_spent: bool = False
 ) -> RateLimited:

@@ -41,19 +41,18 @@ fragment Pull on PullRequest {
 
 
 def find_open_pulls(api: GitHubClient, repo: str, numbers: Sequence[int], now: datetime) -> list[OpenPull]:
-    """Look up the open pull requests of ``repo`` (``owner/name``) for these issues, in one request. Raises ForgeError.
+    """Look up the open pull requests of ``repo`` (``owner/name``) for these issues, at most MAX_ASKED, in one request.
 
-    Pull requests elsewhere are left out, as not everybody who reads here may read there.
+    Raises ForgeError. Pull requests elsewhere are left out, as not everybody who reads here may read there.
     """
-    asked = numbers[:MAX_ASKED]
     owner, _, name = repo.partition("/")
-    variables = {"owner": owner, "name": name} | {f"n{number}": number for number in asked}
-    declared = "".join(f", $n{number}: Int!" for number in asked)
-    issues = "".join(f"\n    i{number}: issue(number: $n{number}) {{ ...Work }}" for number in asked)
+    variables = {"owner": owner, "name": name} | {f"n{number}": number for number in numbers}
+    declared = "".join(f", $n{number}: Int!" for number in numbers)
+    issues = "".join(f"\n    i{number}: issue(number: $n{number}) {{ ...Work }}" for number in numbers)
     text = _QUERY.replace("NUMBERS", declared).replace("ISSUES", issues)
     found = object_in(api.query(text, variables, "pull-requests: read").get("repository"))
     home = str(found.get("nameWithOwner"))
-    return [pull for number in asked for pull in read_pulls(object_in(found.get(f"i{number}")), number, home, now)]
+    return [pull for number in numbers for pull in read_pulls(object_in(found.get(f"i{number}")), number, home, now)]
 
 
 def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[OpenPull]:

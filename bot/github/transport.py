@@ -35,6 +35,7 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
+    are_all_missing,
     meaning_of,
     meaning_of_errors,
 )
@@ -167,15 +168,21 @@ class HttpTransport:
         raise AssertionError("the last try returns or raises")
 
     def graphql(
-        self, query: str, variables: Mapping[str, Any], *, spare: bool = False, needed: str = "issues: write"
+        self,
+        query: str,
+        variables: Mapping[str, Any],
+        *,
+        spare: bool = False,
+        needed: str = "issues: write",
+        may_lack: bool = False,
     ) -> Any:
         """Return the data of a GraphQL document. Raises ForgeError, also for errors under a status of 200.
 
-        ``needed``: the permission to ask for if it is missing.
+        ``needed``: the permission to ask for if it is missing. With ``may_lack``, parts that are not there are null.
         """
         answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, spare=spare)
         errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
-        if errors:
+        if errors and not (may_lack and are_all_missing(errors)):
             refusal = meaning_of_errors(errors, answer.headers, needed)
             self._learn(refusal, GRAPHQL_PATH)
             raise refusal

@@ -58,7 +58,7 @@ def _changed(
     """What changed since then, and the progress. If that is too much for one run, all are read again."""
     since = (known.upto or known.began) - OVERLAP
     changed: list[Thread] = []
-    for count, page in enumerate(reader.newest(), 1):
+    for count, page in enumerate(reader.newest(since), 1):
         new = changed_since(page, since)
         changed += new
         if len(new) < len(page.threads) or not page.after:

@@ -14,13 +14,13 @@ from bot.github.threads import OwnComment
 from bot.github.updates import tombstone
 from bot.pipeline.eligibility import question_of, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
-from bot.pipeline.open_pulls import tell_open_pulls
+from bot.pipeline.open_pulls import tell_open_pulls, visible_pulls
 from bot.pipeline.outbox import SWITCHED_OFF, TAKEN_BACK, UNSEEN, CommentPlan, is_ours, look_back, look_for
 from bot.pipeline.run_context import FULL_DAY, RunContext, RunState, is_being_said
 from bot.questions.comment import comment_on
 from bot.recall.answer import fix_refs, recall, with_endings
 from bot.recall.mentions import referenced
-from bot.recall.open_pulls import still_open, with_pulls
+from bot.recall.open_pulls import with_pulls
 
 BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"
@@ -132,9 +132,8 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
     if not base.renews:
         fetch_missing(_pointed_at(thread, run), run, f"mentioned in issue {thread.id}")
     context = _recalled(thread, run, kept, looks_again=not base.renews)
-    unseen = memory.state.manifest.unseen
-    shown = [pull for pull in base.stood.pulls if pull.id not in unseen] if base.stood else []
-    context = with_pulls(context, still_open(shown, memory), thread)
+    if base.stood:
+        context = with_pulls(context, visible_pulls(base.stood.pulls, thread, run), thread)
     said = comment_on(thread, context, run.renderer)
     if isinstance(said.answer, Silent):
         return replace(base, answer=said.answer)

@@ -66,7 +66,8 @@ def recall(
         is_first=_is_first(thread, library),
     )
     if settings.pulls and not before:
-        context = with_pulls(context, remembered_pulls(open_issues(context), library, place), thread)
+        pulls = remembered_pulls(open_issues(context), library, place)
+        context = with_pulls(context, (pull for pull in pulls if pull.id not in wrong), thread)
     return with_endings(context, thread, library, place, before)
 
 

@@ -123,6 +123,25 @@ def test_without_an_answer_the_line_is_left_out(stage: Stage, fault: str) -> Non
     assert graph_requests(stage) == 1
 
 
+def test_one_issue_that_is_gone_does_not_hide_the_lines_of_others(stage: Stage) -> None:
+    gone = stage.github.open_issue("hubot", "The cart is lost", "On each restart.", at="2026-01-04T10:00:00Z")
+    run(stage, "schedule")
+    stage.github.hide_issue(gone)
+    number = opened(stage, f"As in #{gone} and #3.")
+    assert lines(stage, number) == [f"{SAYS}: [{TITLE}] (as of 5 January 2026)"]
+    assert "not looked for" not in summary(stage)
+
+
+def test_a_pull_request_that_is_called_wrong_is_shown_no_more(stage: Stage) -> None:
+    number = opened(stage)
+    comment = int(stage.github.comment(number, "octocat", "/precedent wrong #4"))
+    run(stage, "issue_comment", "created", number, comment)
+    assert SAYS not in stage.comments(number)[0]
+    stage.github.edit_issue(number, body="As in #3 and #1.")
+    run(stage, "issues", "edited", number)
+    assert SAYS not in stage.comments(number)[0]
+
+
 def test_a_second_look_that_fails_leaves_what_was_said(stage: Stage) -> None:
     number = opened(stage)
     before = lines(stage, number)

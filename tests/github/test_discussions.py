@@ -107,9 +107,20 @@ def test_the_list_goes_on_where_it_was_left_and_what_changes_meanwhile_comes_las
 
 def test_the_newest_changes_come_first(github: FakeGitHub, reader: DiscussionReader) -> None:
     numbers = [github.discuss("hubot", f"Question {n}", at=at(1, n)) for n in range(22)]
-    pages = list(reader.newest())
+    pages = list(reader.newest(moment(at(1))))
     assert [thread.id for page in pages for thread in page.threads] == numbers[::-1]
     assert [thread.id for thread in changed_since(pages[0], moment(at(1, 20)))] == numbers[:19:-1]
+
+
+def test_only_what_changed_is_read_to_its_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+    old, new = (github.discuss("hubot", name, at=at(day)) for name, day in (("Old", 1), ("New", 3)))
+    for number, day in ((old, 1), (new, 3)):
+        for _ in range(60):
+            github.say(number, "octocat", "Once more", at=at(day))
+    before = len(github.requests)
+    (page,) = reader.newest(moment(at(2)))
+    assert [len(changed.comments) for changed in changed_since(page, moment(at(2)))] == [60]
+    assert len(github.requests) - before == 3  # the list, and two parts of the new one
 
 
 def test_what_is_no_discussion_is_gone_but_not_certainly(github: FakeGitHub, reader: DiscussionReader) -> None:

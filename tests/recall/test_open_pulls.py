@@ -22,7 +22,7 @@ CONTEXT = Context(
         Mention(5, "Open", "open"), Mention(6, "Closed", "closed"), Mention(7, "A pull", "open", kind=Kind.PULL),
         Mention(99, missing="no record of this issue"),
     ),
-    open_now=(Match(8, "Open too", 0.7, "open", NOW),),
+    open_now=(Match(8, "Open too", 0.7, "open", NOW), Match(9, "Asked", 0.7, "open", NOW, kind=Kind.DISCUSSION)),
 )  # fmt: skip
 CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
 
@@ -31,7 +31,10 @@ CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
     ("found", "told"),
     [
         ([CLOSES], [60]),
-        ([replace(CLOSES, about=about) for about in (6, 7, 99, 1)], []),  # none of them is an open issue that is shown
+        (
+            [replace(CLOSES, about=about) for about in (6, 7, 9, 99, 1)],
+            [],
+        ),  # no open issue that is shown
         ([replace(CLOSES, about=8), CLOSES], [60, 60]),
         ([replace(CLOSES, id=50)], []),  # the thread itself
         ([replace(CLOSES, closes=False)], []),
