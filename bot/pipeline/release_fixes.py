@@ -34,7 +34,8 @@ _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\
 class ReleasedFix:
     """The fix ``ref`` of a thread, which ``release`` has.
 
-    ``known`` is what the forge knows of the fix; None if a person ``stated_at`` that time that this release has it.
+    ``known`` is what the forge knows of the fix; None if a maintainer, or a release bot, ``stated_at`` that time that
+    this release has it.
     """
 
     id: ThreadId
@@ -128,14 +129,14 @@ def _ref(card: Card) -> str:
 def _stated(
     cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: RunContext
 ) -> list[ReleasedFix]:
-    """The threads that were closed by hand, and for which a person named one of these releases."""
+    """The threads that were closed by hand, and for which a maintainer named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}
     by_hand = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
     likely = [card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named(card))]
     found = []
     for key, thread in run.memory.records(likely).items():
-        stated = stated_release(thread) if isinstance(thread, Thread) else None
-        if stated and stated.version in tags:
+        stated = stated_release(thread, run.place.repo) if isinstance(thread, Thread) else None
+        if stated and stated.is_trusted and stated.version in tags:
             tag = tags[stated.version]
             found.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
     return found

@@ -307,6 +307,23 @@ def test_an_issue_closed_by_hand_counts_as_fixed_by_the_release_that_a_maintaine
     assert len(notices(stage, number)) == 1
 
 
+@pytest.mark.parametrize(
+    ("author", "said"),
+    [
+        ("hubot", "Will be fixed in 2.3.0, closing."),
+        ("semantic-releasebot", ":tada: This issue has been resolved in version 2.3.0 :tada:"),
+        ("octocat", "Fixed in [v2.3.0](https://github.com/other/thing/releases/tag/v2.3.0)."),
+    ],
+)
+def test_neither_a_stranger_nor_a_release_of_others_makes_a_notice(stage: Stage, author: str, said: str) -> None:
+    number = duplicate(stage)
+    stage.github.comment(1, author, said)
+    stage.github.close(1, "hubot" if author == "hubot" else "octocat")
+    run(stage, "issues", "closed", 1)
+    release(stage, "v2.3.0")
+    assert (notices(stage), notices(stage, number)) == ([], [])
+
+
 def test_who_was_told_by_a_person_after_the_release_is_not_told_again(stage: Stage) -> None:
     number = duplicate(stage)
     stage.github.clock.advance(3600)
