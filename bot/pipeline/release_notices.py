@@ -75,11 +75,17 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     newest = max(one.at for one in new.values() if one.at)
     full = (one.at for one in releases if one.at and one.tag not in new and not one.is_early)
     planning = _Planning(run, new, max([*full, newest - LOOKS_BACK]))
-    plans = planning.plans()
+    plans = _promised(planning.plans(), run)
     run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
     if planning.is_all and not plans:
         run.memory.stage(Changes(told_until=newest))
     return plans
+
+
+def _promised(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePlan]:
+    """The plans with the moment from which other runs leave them to this one: the last before they are stored."""
+    since = run.moment()
+    return [replace(one, notice=replace(one.notice, trying_since=since)) if one.text else one for one in plans]
 
 
 @dataclass(slots=True)
@@ -175,7 +181,7 @@ class _Planning:
         rendered = self.run.renderer.notice(_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now)
         if rendered.problem:
             self.run.note(rendered.problem)
-        return NoticePlan(thread, replace(notice, trying_since=self.run.now), rendered.text)
+        return NoticePlan(thread, notice, rendered.text)
 
     def _is_reverted(self, fix: ReleasedFix, timeline: list[Json] | None) -> bool:
         since = fix.known.merged_at if fix.known else fix.stated_at
@@ -258,7 +264,11 @@ def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
 
 
 def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
-    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again."""
+    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again; look first where
+    another run may have taken this one for dead."""
+    is_late = not is_at_it(plan.notice.trying_since, run.moment())
+    if is_late and (own := _standing(run.forge.comments(number), plan.notice, run)):
+        return own
     try:
         return run.forge.create_comment(number, plan.text)
     except Unreachable:

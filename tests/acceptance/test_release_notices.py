@@ -77,7 +77,7 @@ def test_a_reporter_is_told_once_with_a_link_and_the_upgrade_note(stage: Stage) 
     assert text == (
         f"Released in [v2.3.0]({stage.git.url}/{REPOSITORY}/releases/tag/v2.3.0).\n\n"
         "Upgrade note: “Sessions are kept in sessions.db now. Delete the old files.”\n\n"
-        "<sub>Precedent, a bot, wrote this. Not helpful? 👎, or comment `/precedent off`</sub>"
+        "<sub>Precedent, a bot, wrote this. To silence it here, comment `/precedent off`</sub>"
     )
     assert "its fix is released" in summary(stage)
     for event in ("schedule", "release", "schedule"):
