@@ -205,7 +205,7 @@ class Words:
         return self.texts["participant"] if name.casefold() in titles else name
 
     def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
-        """The two sentences of the last line: that a bot wrote this, and how to correct or silence it.
+        """The sentences of the last line: that a bot wrote this, how to correct or silence it, or only silence it.
 
         ``shown`` are the threads that may be marked wrong; a single one is named by its number.
         """
@@ -213,6 +213,7 @@ class Words:
         return {
             "provenance": self.count("provenance", searched) if known else self.texts["provenance_unknown"],
             "controls": self._controls(shown) if commands else self.texts["controls_quiet"],
+            "silence": self.say("silence", off=COMMANDS["off"]) if commands else "",
         }
 
     def _controls(self, shown: Sequence[ThreadId]) -> str:

@@ -164,7 +164,7 @@ Hit = Mention | Match
 
 def shown_in(context: Context) -> tuple[ThreadId, ...]:
     """The threads that a comment with this context shows, in order, with the duplicates that led to one, the originals
-    of duplicates, and the pull requests that fixed one or are said to do so."""
+    of duplicates, and the pull requests that fixed one or are said to have done so."""
     keys = [key for hit in _hits(context) for key in _keys(hit)]
     return tuple(dict.fromkeys([*keys, *(pull.id for pull in context.pulls)]))
 

@@ -117,7 +117,7 @@ class ReleaseNotice:
     ``ref`` is the fix as in `FixInfo`, or the release's tag where a person only named the release. ``release`` is the
     tag; ``original`` is the fixed thread, if this one is a duplicate of it. ``state`` is ``pending`` (stored, the
     comment not yet seen), ``said``, ``silent`` (there is a reason not to post it) or ``removed`` (a person deleted it).
-    ``at`` is when it was first promised; ``trying_since`` is as in `AnswerRecord`.
+    ``at`` is when it was first promised; ``trying_since`` is when the run that is writing it promised it last.
     """
 
     id: ThreadId
@@ -243,9 +243,9 @@ class Changes:
 
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
     ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one;
-    ``discussions`` how far those were read. The
-    comments to renew follow from ``records``, ``fixes`` and ``requests``; ``renewed`` lists those that were. Threads in
-    ``unseen`` are shown nowhere until they are read again: GitHub neither shows them nor says that they are gone.
+    ``discussions`` how far those were read. The comments to renew follow from ``records``, ``fixes`` and ``requests``;
+    ``renewed`` lists those that were. Threads in ``unseen`` are shown nowhere until they are read again: GitHub neither
+    shows them nor says that they are gone.
     ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
     ``links`` has an item for each thread that was compared for clusters, also where nothing was found; all threads from
     ``linked_to`` on were. ``relink``: all are to be compared again.

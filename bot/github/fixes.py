@@ -158,7 +158,10 @@ def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
 
 
 class FixFinder:
-    """Looks up fixes with a bounded number of reads per run. Faults are not raised: a fix just stays unknown."""
+    """Looks up fixes with a bounded number of reads per run. Faults are not raised: a fix just stays unknown.
+
+    ``fault``: why GitHub did not answer what the last fix asked.
+    """
 
     def __init__(self, api: GitHubClient, repo: str) -> None:
         self._api = api
@@ -169,9 +172,10 @@ class FixFinder:
         self._over = False
         self._most = MAX_READS
         self.reads = 0
+        self.fault: ForgeError | None = None
 
     def allow(self, more: int) -> None:
-        """Let this run make so many reads more."""
+        """Allow this run ``more`` further reads."""
         self._most += more
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
@@ -181,6 +185,7 @@ class FixFinder:
         so. Of a ``known`` fix only what may have changed is read again. Without an answer the fix waits for a day,
         since a comparison that is too much for the server stays too much.
         """
+        self.fault = None
         if self._over:
             return None
         try:
@@ -188,7 +193,8 @@ class FixFinder:
             fix = known if known and is_known else self._change(key, ref, now)
         except (_Enough, NotAsked):
             return None
-        except Unreachable:
+        except Unreachable as error:
+            self.fault = error
             return _unseen(key, ref, now)
         except ForgeError as error:
             return self._refused(FixInfo(key, ref, now), error)
@@ -206,7 +212,8 @@ class FixFinder:
             if isinstance(error, _Enough) and self.reads < self._most:
                 return unsure
             return replace(unsure, looked_at=NEVER) if is_new else None
-        except Unreachable:
+        except Unreachable as error:
+            self.fault = error
             return unsure
         except ForgeError as error:
             return self._refused(unsure, error)
@@ -214,6 +221,7 @@ class FixFinder:
     def _refused(self, fix: FixInfo, error: ForgeError) -> FixInfo | None:
         self._over = isinstance(error, RateLimited | Unauthorised)
         is_no_fix = fix.commit is None and isinstance(error, Gone | Invalid)
+        self.fault = None if isinstance(error, Gone | Invalid) else error
         return None if self._over else replace(fix, refuted=is_no_fix)
 
     # -- the change --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.github.client import GitHubClient
+from bot.github.errors import Gone, Invalid
 from bot.github.fixes import sha_in, time_in
 from bot.github.threads import object_in
 
@@ -20,7 +21,7 @@ _AGAIN = re.compile(r"re-?(?:appl|land)", re.IGNORECASE)
 
 
 def was_reverted(timeline: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str) -> bool:
-    """Whether the last change after ``since`` in these timelines that takes a fix back, or makes it again, takes it
+    """Whether the last change after ``since`` in these timelines that takes a fix back, or reapplies it, takes it
     back: a merged pull request or a commit, by the first word of its title.
 
     A timeline only has what names its issue or pull request. ``commits`` is the path of the repository's commits in
@@ -58,5 +59,8 @@ def _commits(
         if item.get("event") == "referenced" and is_here and sha and at and at > since:
             found[sha] = at
     for sha, at in sorted(found.items(), key=lambda each: each[1])[-MAX_COMMITS:]:
-        commit = object_in(object_in(forge.get(f"{commits}/{sha}", {"per_page": 1})[1]).get("commit"))
-        yield at, str(commit.get("message") or "")
+        try:
+            answer = forge.get(f"{commits}/{sha}", {"per_page": 1})[1]
+        except (Gone, Invalid):  # it was pushed over, and GitHub has it no more
+            continue
+        yield at, str(object_in(object_in(answer).get("commit")).get("message") or "")

@@ -34,7 +34,8 @@ _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\
 class ReleasedFix:
     """The fix ``ref`` of a thread, which ``release`` has.
 
-    ``known`` is what the forge knows of the fix; None if a person ``stated_at`` that time that this release has it.
+    ``known`` is what the forge knows of the fix; None if a maintainer, or a release bot, ``stated_at`` that time that
+    this release has it.
     """
 
     id: ThreadId
@@ -71,7 +72,7 @@ def project_releases(run: RunContext) -> list[Release]:
 def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) -> ReleasedFixes:
     """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
     waited for a release. Each is looked up once; a run looks up a few, and later runs the others."""
-    cards = {card.id: card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed"}
+    cards = _closed_issues(run)
     known = {fix.id: fix for fix in run.memory.state.every_fix()}
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, known.get(card.id), since, newest)]
@@ -92,6 +93,12 @@ def release_page(tag: str, run: RunContext) -> Thread | None:
     return page if isinstance(page, Thread) else None
 
 
+def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
+    unseen = set(run.memory.state.manifest.unseen)
+    closed = (card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed")
+    return {card.id: card for card in closed if card.id not in unseen}
+
+
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:
     """Whether the fix of a closed thread is to be looked up: a release that came since may have it."""
     if not (ref := _ref(card)):
@@ -105,17 +112,27 @@ def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) 
 
 
 def _look_up(due: Iterable[Card], known: dict[ThreadId, FixInfo], run: RunContext) -> bool:
-    """Look up these fixes, and keep them in ``known``. Returns whether that was done for all."""
+    """Look up these fixes, and keep them in ``known``. Returns whether that was done for all.
+
+    One for which GitHub failed is not kept: it stays due.
+    """
     run.fixes.allow(MORE_READS)
+    is_all = True
     for card in due:
         fix = run.fixes.find(card.id, _ref(card), known.get(card.id), run.now)
+        if run.fixes.fault:
+            if is_all:
+                run.report_fault(run.fixes.fault)
+            is_all = False
         if fix is None:
             return False
+        if run.fixes.fault:
+            continue
         run.memory.stage(Changes(fixes=(fix,)))
         known[card.id] = fix
         if fix.looked_at < run.now and fix.commit:  # no reads were left for its release
             return False
-    return True
+    return is_all
 
 
 def _ref(card: Card) -> str:
@@ -128,14 +145,14 @@ def _ref(card: Card) -> str:
 def _stated(
     cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: RunContext
 ) -> list[ReleasedFix]:
-    """The threads that were closed by hand, and for which a person named one of these releases."""
+    """The threads that were closed by hand, and for which a maintainer named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}
     by_hand = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
     likely = [card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named(card))]
     found = []
     for key, thread in run.memory.records(likely).items():
-        stated = stated_release(thread) if isinstance(thread, Thread) else None
-        if stated and stated.version in tags:
+        stated = stated_release(thread, run.place.repo) if isinstance(thread, Thread) else None
+        if stated and stated.is_trusted and stated.version in tags:
             tag = tags[stated.version]
             found.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
     return found

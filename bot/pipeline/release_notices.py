@@ -13,7 +13,7 @@ from bot.domain.card import number_of
 from bot.domain.changes import NOBODY, Changes, ReleaseNotice, is_off
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
-from bot.github.errors import ForgeError, Gone, NotPermitted, Unreachable
+from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.events import CALM, Event
 from bot.github.fixes import Release
 from bot.github.reverts import was_reverted
@@ -28,8 +28,11 @@ from bot.reading.upgrade_notes import upgrade_note
 from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE
 
-MAX_NOTICES = 20
+MAX_POSTED = 20
 """Notices that one run posts. Later runs post the others."""
+
+MAX_FAILED = 20
+"""Issues in one run that GitHub does not show, or fails to."""
 
 NEWS = timedelta(days=30)
 """The age up to which a release is news."""
@@ -39,7 +42,7 @@ SHARE = 2
 
 TOLD = "its fix is released"
 REVERTED = "its fix was reverted"
-LATER = "Not all reporters were notified of a release yet, as one run and one day have a limit: the next runs go on."
+LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs go on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,17 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     newest = max(one.at for one in new.values() if one.at)
     full = (one.at for one in releases if one.at and one.tag not in new and not one.is_early)
     planning = _Planning(run, new, max([*full, newest - LOOKS_BACK]))
-    plans = planning.plans()
+    plans = _promised(planning.plans(), run)
     run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
     if planning.is_all and not plans:
         run.memory.stage(Changes(told_until=newest))
     return plans
+
+
+def _promised(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePlan]:
+    """The plans with the moment from which other runs leave them to this one: the last before they are stored."""
+    since = run.moment()
+    return [replace(one, notice=replace(one.notice, trying_since=since)) if one.text else one for one in plans]
 
 
 @dataclass(slots=True)
@@ -94,21 +103,26 @@ class _Planning:
 
     def plans(self) -> list[NoticePlan]:
         found: list[NoticePlan] = []
-        more = 0
+        more = failed = 0
         for thread, notice, fix in self._owed():
             is_new = notice.trying_since is None
-            if len(found) >= MAX_NOTICES or (is_new and not self._may_tell(more)):
+            if len(found) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_tell(more)):
                 self.is_all = False
                 self.run.note(LATER)
                 break
             try:
                 plan = self._plan(thread, notice, fix)
-            except Gone:  # it is hidden or was deleted, which memory learns by another way
-                plan = NoticePlan(thread, settled_notice(notice, "silent"))
+            except Gone:  # it may be back, and if it stays hidden, memory learns it by another way
+                self.is_all = False
+                failed += 1
+                continue
             except ForgeError as error:
                 self.is_all = False
                 self.run.report_fault(error)
-                break
+                failed += 1
+                if isinstance(error, RateLimited | Unauthorised | NotPermitted):
+                    break
+                continue
             found.append(plan)
             more += bool(plan.text) and is_new
         return found
@@ -152,7 +166,12 @@ class _Planning:
 
     def _plan(self, thread: Thread, notice: ReleaseNotice, fix: ReleasedFix) -> NoticePlan:
         """The notice, unless it stands already, a person deleted it, or the fix was reverted. Raises ForgeError."""
-        timeline = self.run.forge.timeline(int(thread.id))
+        try:
+            timeline = self.run.forge.timeline(int(thread.id))
+        except Gone as error:
+            if error.certain:
+                return NoticePlan(thread, settled_notice(notice, "silent"))
+            raise
         if own := _standing(comments_of(timeline), notice, self.run):
             return NoticePlan(thread, settled_notice(notice, "said", own))
         if notice.trying_since and was_deleted(timeline, notice.at):
@@ -162,7 +181,7 @@ class _Planning:
         rendered = self.run.renderer.notice(_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now)
         if rendered.problem:
             self.run.note(rendered.problem)
-        return NoticePlan(thread, replace(notice, trying_since=self.run.now), rendered.text)
+        return NoticePlan(thread, notice, rendered.text)
 
     def _is_reverted(self, fix: ReleasedFix, timeline: list[Json] | None) -> bool:
         since = fix.known.merged_at if fix.known else fix.stated_at
@@ -170,12 +189,12 @@ class _Planning:
             return False
         if fix.id not in self._reverted:
             number, commits = number_of(fix.ref), f"/repos/{self.run.place.repo}/commits"
-            items = self._timeline(int(fix.id)) if timeline is None else timeline
-            items = [*items, *(self._timeline(number) if number else ())]
+            items = self.run.forge.timeline(int(fix.id)) if timeline is None else timeline
+            items = [*items, *(self._of_pull(number) if number else ())]
             self._reverted[fix.id] = was_reverted(items, since, self.run.forge, commits)
         return self._reverted[fix.id]
 
-    def _timeline(self, number: int) -> list[Json]:
+    def _of_pull(self, number: int) -> list[Json]:
         try:
             return self.run.forge.timeline(number)
         except (Gone, NotPermitted):
@@ -195,7 +214,7 @@ def may_be_told(thread: Thread, run: RunContext) -> bool:
 def _knows(thread: Thread, told: tuple[ReleaseNotice, ...]) -> bool:
     """Whether the reporter was notified of a fix since the thread was last reopened."""
     reopened = thread.flips[1::2]
-    return any(not reopened or one.at > reopened[-1] for one in told)
+    return any(one.state != "silent" and (not reopened or one.at > reopened[-1]) for one in told)
 
 
 def _facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
@@ -239,13 +258,17 @@ def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
     try:
         return replace(result, action="created", comment=_write(number, plan, run))
     except Gone as error:
-        return replace(result, reason=str(error), is_refused=True)
+        return replace(result, reason=str(error), is_refused=error.certain)
     except ForgeError as error:
         return unwritten(result, error)
 
 
 def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
-    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again."""
+    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again; look first where
+    another run may have taken this one for dead."""
+    is_late = not is_at_it(plan.notice.trying_since, run.moment())
+    if is_late and (own := _standing(run.forge.comments(number), plan.notice, run)):
+        return own
     try:
         return run.forge.create_comment(number, plan.text)
     except Unreachable:

@@ -129,8 +129,10 @@ def look_for_releases(event: Event, run: RunContext) -> None:
     due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, run.now)
     shown = [known[key] for key, linked in run.memory.state.thread_comments(due).items() if linked.shown_in]
     oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
-    found = [run.fixes.find(fix.id, fix.ref, fix, run.now) for fix in oldest]
-    run.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
+    for old in oldest:
+        fix = run.fixes.find(old.id, old.ref, old, run.now)
+        if fix and not run.fixes.fault:  # one for which GitHub failed stays due, for a notice too
+            run.memory.stage(Changes(fixes=(fix,)))
 
 
 @dataclass(frozen=True, slots=True)

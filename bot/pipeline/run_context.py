@@ -27,7 +27,8 @@ FULL_DAY = "as many comments were written as one day may have"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Everything that handling an event needs; an entry point builds it. ``now`` is the time of the run.
+    """Everything that handling an event needs; an entry point builds it. ``now`` is the time of the run, at which its
+    clock showed ``began``.
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
@@ -47,6 +48,7 @@ class RunContext:
     pages: tuple[PageSource, ...]
     now: datetime
     clock: Clock
+    began: float
     note: Callable[[str], None]
     muted: str = ""
     report_fault: Callable[[PrecedentError], None] = lambda _: None
@@ -60,6 +62,10 @@ class RunContext:
     def within(self) -> timedelta:
         """The greatest age of an issue, or a promise, that is still answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
+
+    def moment(self) -> datetime:
+        """The time by the run's clock, which is later than ``now`` where the run takes long."""
+        return self.now + timedelta(seconds=max(0.0, self.clock.seconds() - self.began))
 
     def may_write(self, more: int = 0) -> bool:
         """Whether one more comment after ``more`` others stays within the limit of any 24 hours."""

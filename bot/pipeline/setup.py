@@ -167,6 +167,7 @@ def build_run_context(
     """
     settings = chosen.settings
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
+    began = time.monotonic()
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
     memory = open_repository_memory(site, chosen, store)
@@ -185,6 +186,7 @@ def build_run_context(
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
+            began=began,
             note=listener.note,
             muted=chosen.muted,
             report_fault=listener.report_fault,

@@ -31,6 +31,7 @@ class HtmlParts:
     code: list[str] = field(default_factory=list)
     quotes: list[str] = field(default_factory=list)
     inline_code: list[str] = field(default_factory=list)
+    links: list[tuple[str, str]] = field(default_factory=list)
     runs: list[TextRun] = field(default_factory=list)
 
     def add_text(self, node: str) -> None:
@@ -53,7 +54,7 @@ class HtmlPage:
         self._pre_depth = 0
         self._quote: list[str] = []
         self._quoting: list[bool] = []
-        self._open_links = 0
+        self._links: list[tuple[str, int]] = []
         self._codes: list[int] = []
         self._is_heading = self._is_underlined = False
 
@@ -71,7 +72,7 @@ class HtmlPage:
             self._pre.append(text)
             return
         self._paragraph.append(text)
-        if not (self._codes or self._open_links):
+        if not (self._codes or self._links):
             self._node.append(text)
 
     def html(self, source: str) -> None:
@@ -126,12 +127,17 @@ class HtmlPage:
 
     def open_link(self, href: str) -> None:
         self.end_node()
-        self._open_links += 1
+        self._links.append((href, len(self._paragraph)))
         if href:
             self._parts.runs.append(TextRun("link", href))
 
     def close_link(self) -> None:
-        self._open_links = max(0, self._open_links - 1)
+        if not self._links:
+            return
+        href, begin = self._links.pop()
+        text = "".join(self._paragraph[begin:]).strip()
+        if href and text:
+            self._parts.links.append((text, href))
 
     def open_quote(self, *, alert: bool = False) -> None:
         self.end_block()

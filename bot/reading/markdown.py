@@ -107,6 +107,11 @@ class MarkdownDocument:
         return tuple(self._parts.inline_code)
 
     @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """The words of each link that is not a bare URL, quotes included, with its target."""
+        return tuple(self._parts.links)
+
+    @property
     def runs(self) -> tuple[TextRun, ...]:
         """Text nodes and link targets in document order, quotes included; references are looked for here."""
         return tuple(self._parts.runs)

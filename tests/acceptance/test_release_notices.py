@@ -77,7 +77,7 @@ def test_a_reporter_is_told_once_with_a_link_and_the_upgrade_note(stage: Stage) 
     assert text == (
         f"Released in [v2.3.0]({stage.git.url}/{REPOSITORY}/releases/tag/v2.3.0).\n\n"
         "Upgrade note: “Sessions are kept in sessions.db now. Delete the old files.”\n\n"
-        "<sub>Precedent, a bot, wrote this. Not helpful? 👎, or comment `/precedent off`</sub>"
+        "<sub>Precedent, a bot, wrote this. To silence it here, comment `/precedent off`</sub>"
     )
     assert "its fix is released" in summary(stage)
     for event in ("schedule", "release", "schedule"):
@@ -307,6 +307,23 @@ def test_an_issue_closed_by_hand_counts_as_fixed_by_the_release_that_a_maintaine
     assert len(notices(stage, number)) == 1
 
 
+@pytest.mark.parametrize(
+    ("author", "said"),
+    [
+        ("hubot", "Will be fixed in 2.3.0, closing."),
+        ("semantic-releasebot", ":tada: This issue has been resolved in version 2.3.0 :tada:"),
+        ("octocat", "Fixed in [v2.3.0](https://github.com/other/thing/releases/tag/v2.3.0)."),
+    ],
+)
+def test_neither_a_stranger_nor_a_release_of_others_makes_a_notice(stage: Stage, author: str, said: str) -> None:
+    number = duplicate(stage)
+    stage.github.comment(1, author, said)
+    stage.github.close(1, "hubot" if author == "hubot" else "octocat")
+    run(stage, "issues", "closed", 1)
+    release(stage, "v2.3.0")
+    assert (notices(stage), notices(stage, number)) == ([], [])
+
+
 def test_who_was_told_by_a_person_after_the_release_is_not_told_again(stage: Stage) -> None:
     number = duplicate(stage)
     stage.github.clock.advance(3600)
@@ -328,6 +345,65 @@ def test_who_knows_of_a_release_is_not_told_of_another_one_without_a_reopening(s
     run(stage, "schedule")
     (text,) = notices(stage)
     assert text.startswith(told("v2.3.0"))
+
+
+def test_a_commit_that_github_has_no_more_stops_no_notice(stage: Stage) -> None:
+    pull = fix(stage)
+    other = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
+    fix(stage, other, "Log in again")
+    stage.github.clock.advance(600)
+    sha = stage.github.add_commit("Tidy up", "octocat")
+    stage.github.reference(pull, sha, "octocat")
+    stage.github.faults.add(f"GET *commits/{sha}", "422", times=None)
+    release(stage)
+    assert (len(notices(stage)), len(notices(stage, other))) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["404", "500"])
+def test_an_issue_that_cannot_be_read_leaves_the_others_their_notices_and_gets_its_own_later(
+    stage: Stage, kind: str
+) -> None:
+    fix(stage)
+    other = int(stage.github.open_issue("monalisa", "The clock is slow", "By an hour."))
+    fix(stage, other, "Wind the clock")
+    run(stage, "issues", "closed", other)
+    stage.github.faults.add(f"GET *issues/{other}/timeline", kind, times=None)
+    stage.github.clock.advance(3600)
+    stage.github.add_release("v2.3.0")
+    stage.act("release", "published")
+    assert (len(notices(stage)), notices(stage, other)) == (1, [])
+    stage.github.faults.clear()
+    for _ in range(2):
+        run(stage, "schedule")
+        assert (len(notices(stage)), len(notices(stage, other))) == (1, 1)
+
+
+@pytest.mark.parametrize("failing", ["GET *compare*", "GET *pulls/2*"])
+def test_after_an_outage_the_notice_is_posted(stage: Stage, failing: str) -> None:
+    assert fix(stage) == 2
+    stage.github.faults.add(failing, "500", times=None)
+    stage.github.clock.advance(3600)
+    stage.github.add_release("v2.3.0")
+    stage.act("release", "published")
+    assert "GitHub answered 500" in summary(stage)
+    assert notices(stage) == []
+    stage.github.faults.clear()
+    run(stage, "schedule")
+    run(stage, "schedule")
+    assert len(notices(stage)) == 1
+
+
+def test_a_duplicate_of_an_issue_that_is_hidden_gets_none_that_links_it(stage: Stage) -> None:
+    number = duplicate(stage)
+    fix(stage)
+    run(stage, "issues", "closed", 1)
+    stage.github.faults.add("GET *issues/1/timeline", "404", times=None)
+    stage.github.faults.add("GET *issues/1", "404", times=None)
+    release(stage)
+    assert notices(stage, number) == []
+    stage.github.faults.clear()
+    run(stage, "schedule")
+    assert len(notices(stage, number)) == 1
 
 
 def test_a_notice_that_a_person_deletes_is_not_written_again(stage: Stage) -> None:
@@ -389,7 +465,7 @@ def test_half_of_a_days_comments_is_left_to_answers_and_the_rest_is_told_later(s
         fix(stage, number, f"Mend {number}")
     release(stage)
     assert sum(len(notices(stage, number)) for number in (1, *numbers)) == 2
-    assert "Not all reporters were notified" in summary(stage)
+    assert "Some reporters are not notified yet" in summary(stage)
     run(stage, "schedule")
     assert stage.github.writes == 0
     stage.github.clock.advance(DAY)

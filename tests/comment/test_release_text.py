@@ -30,8 +30,13 @@ def test_it_says_the_release_the_original_and_the_upgrade_note() -> None:
         f"This was closed as a duplicate of [issue 12]({home}/issues/12), which is fixed."
         f" Released in the pre-release [v2.3.0-rc.1]({home}/releases/tag/v2.3.0-rc.1).\n\n"
         'Upgrade note: “Run "migrate" first.”\n\n'
-        "<sub>Precedent, a bot, wrote this. Not helpful? 👎, or comment `/precedent off`</sub>\n"
+        "<sub>Precedent, a bot, wrote this. To silence it here, comment `/precedent off`</sub>\n"
     )
+
+
+def test_where_nobody_hears_commands_it_names_none() -> None:
+    rendered = Renderer(links=GITHUB, commands=False).notice(ReleaseFacts("v2.3.0"), notice="x", now=NOW)
+    assert rendered.text.endswith("<sub>Precedent, a bot, wrote this.</sub>\n")
 
 
 def test_a_repository_may_say_it_in_its_own_words() -> None:

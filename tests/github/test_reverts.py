@@ -72,3 +72,15 @@ def test_of_many_later_commits_only_the_last_are_read(client: GitHubClient, gith
     assert was_reverted(timeline, MERGED, client, COMMITS)
     assert not was_reverted(timeline, MERGED, client, "/repos/octo-org/elsewhere/commits")
     assert client.reads == 1 + MAX_COMMITS
+
+
+@pytest.mark.parametrize("kind", ["404", "422"])
+def test_a_commit_that_github_has_no_more_is_passed_over(client: GitHubClient, github: FakeGitHub, kind: str) -> None:
+    number = github.open_issue("hubot", "Sessions are lost", at="2026-01-01T10:00:00Z")
+    shas = []
+    for day, title in ((4, 'Revert "Keep sessions"'), (5, 'Reapply "Keep sessions"')):
+        at = f"2026-01-{day:02d}T10:00:00Z"
+        shas.append(github.add_commit(title, "octocat", at=at))
+        github.reference(number, shas[-1], "octocat", at=at)
+    github.faults.add(f"GET *commits/{shas[-1]}", kind, times=None)
+    assert was_reverted(client.timeline(number), MERGED, client, COMMITS)

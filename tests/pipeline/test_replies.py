@@ -94,6 +94,7 @@ class Office:
             pages=(),
             now=datetime.fromisoformat(self.github.clock.now),
             clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
+            began=0.0,
             note=self.notes.append,
             muted=self.muted,
         )

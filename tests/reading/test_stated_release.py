@@ -15,6 +15,7 @@ from tests.reading.linear import takes_linear_time
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
+REPOSITORY = "octocat/hello"
 TADA = ":tada: This issue has been resolved in version 1.2.3 :tada:\n\nThe release is available on:\n- GitHub release"
 
 
@@ -74,7 +75,7 @@ def told(*comments: Message, repo: str | None = None, **fields: object) -> str:
     ],
 )
 def test_a_maintainer_says_which_release_has_or_will_have_the_fix(text: str, version: str) -> None:
-    found = stated_release(closed(said(text)))
+    found = stated_release(closed(said(text)), REPOSITORY)
     assert found
     assert found.text == version
     assert found.version == read_version(version)
@@ -131,7 +132,7 @@ def test_it_is_told_with_its_sentence_its_author_and_its_time() -> None:
     thread = closed(said("Thanks for the report. Fixed in v2.3.0. Have fun.", DAY, "hubot"))
     version = read_version("2.3.0")
     assert version
-    assert stated_release(thread) == StatedRelease("v2.3.0", version, CLOSED + DAY, "hubot", "Fixed in v2.3.0.")
+    assert stated_release(thread) == StatedRelease("v2.3.0", version, CLOSED + DAY, "hubot", "Fixed in v2.3.0.", True)
 
 
 def test_a_long_sentence_is_cut() -> None:
@@ -163,10 +164,25 @@ def test_where_nobody_knows_who_closed_it_it_was_whoever_wrote_at_that_moment() 
 
 def test_a_bot_is_believed_only_in_the_words_of_release_bots() -> None:
     assert told(said(TADA, DAY, "github-actions[bot]", "NONE", is_bot=True)) == "1.2.3"
-    assert told(said("🚀 Issue was released in [`v9.1.1`](https://x.example/v9.1.1) 🚀", DAY, "auto[bot]", is_bot=True))
+    auto = "🚀 Issue was released in [`v9.1.1`](https://github.com/octocat/hello/releases/tag/v9.1.1) 🚀"
+    assert told(said(auto, DAY, "auto[bot]", is_bot=True), repo=REPOSITORY) == "v9.1.1"
     assert told(said("This was fixed in 1.2.3 according to our triage.", DAY, "triage[bot]", is_bot=True)) == ""
     assert told(said(TADA, DAY, "semantic-release-bot", "NONE")) == "1.2.3"
-    assert told(said(TADA, DAY, "semantic-release-fan", "NONE")) == ""
+    for name in ("semantic-release-fan", "semantic-releasebot", "semantic-release", "Semantic-Release-Bot-"):
+        assert told(said(TADA, DAY, name, "NONE")) == ""
+
+
+def test_only_a_maintainer_and_a_release_bot_are_trusted() -> None:
+    def is_trusted(*comments: Message, **fields: object) -> bool:
+        found = stated_release(closed(*comments, **fields))
+        return found is not None and found.is_trusted
+
+    own = said("Fixed in 2.3.0.", author="octocat", role="NONE")
+    assert is_trusted(said("Fixed in 2.3.0."))
+    assert is_trusted(said(TADA, DAY, "semantic-release-bot", "NONE"))
+    assert is_trusted(said(TADA, DAY, "auto[bot]", "NONE", is_bot=True))
+    assert not is_trusted(own, closed_by="octocat")
+    assert not is_trusted(said("Fixed in 2.3.0."), replace(own, created_at=CLOSED + DAY), closed_by="octocat")
 
 
 # When
@@ -239,6 +255,37 @@ def test_the_name_of_the_repository_is_no_other_product() -> None:
     assert told(fixed, repo="octocat/spoon-knife") == ""
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fixed in [v2.3.0](https://github.com/other/thing/releases/tag/v2.3.0).",
+        "Fixed in [v2.3.0][1].\n\n[1]: https://github.com/other/thing/releases",
+        "Fixed in [version 2.3.0 of *Thing*](https://github.com/other/hello/releases).",
+        "Fixed in <a href='https://github.com/other/thing/releases'>v2.3.0</a>.",
+        "Fixed: https://github.com/other/thing/releases/tag/v2.3.0",
+        "Fixed: https://github.com/octocat/hello-world/releases/tag/v2.3.0",
+        "Fixed in <https://github.com/other/thing/releases/tag/v2.3.0>.",
+        "Fixed in [v2.3.0](//github.com/other/thing/releases/tag/v2.3.0).",
+    ],
+)
+def test_the_address_of_another_repository_names_none_of_our_releases(text: str) -> None:
+    assert told(said(text), repo=REPOSITORY) == ""
+    assert told(said(text)) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fixed in [v2.3.0](https://github.com/Octocat/Hello/releases/tag/v2.3.0).",
+        "Fixed in [v2.3.0](../releases/tag/v2.3.0).",
+        "Fixed in v2.3.0, thanks to [their 1.0](https://github.com/other/thing).",
+        "Fixed in v2.3.0 ([notes](https://other.example/notes/2.3.0)).",
+    ],
+)
+def test_an_address_of_this_repository_and_one_beside_the_version_are_no_obstacle(text: str) -> None:
+    assert told(said(text), repo=REPOSITORY) == "v2.3.0"
+
+
 # Time
 
 
@@ -255,6 +302,9 @@ def test_the_name_of_the_repository_is_no_other_product() -> None:
         "1.2.3-rc.1.2.3",
         "> fixed in 1.2.3\n\n",
         ":tada: ",
+        "Fixed in [1.2.3](https://x.example/1.2.3). ",
+        "<a href=x>1.2.3",
+        "www.",
     ],
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:

@@ -34,10 +34,28 @@ def test_the_section_about_upgrading_is_quoted(heading: str) -> None:
         "> ## Upgrading\n> Delete the old files.",
         "## Upgrading\n\n## Fixes\n\nThe clock.",
         "## Unbreakable\n\nAs before.",
+        "## Breaking changes\n\nNone.",
+        "## Breaking changes\n\n- _None_",
+        "## Breaking changes\n\nN/A",
+        "## Breaking changes\n\nn/a.",
+        "## Migrations\n\nNo migrations in this release.",
+        "## Upgrading\n\nNothing to do.",
+        "## Upgrading\n\nNot needed.",
+        "## No breaking changes\n\nThe clock is right again.",
+        "## 🎉 No breaking changes\n\nThe clock is right again.",
     ],
 )
 def test_without_such_a_section_nothing_is_quoted(body: str) -> None:
     assert upgrade_note(body) == ""
+
+
+@pytest.mark.parametrize("text", ["Note the new file.", "No longer runs on Node 16.", "None of the old keys work."])
+def test_words_that_only_begin_like_none_are_quoted(text: str) -> None:
+    assert upgrade_note(f"## Upgrading\n\n{text}") == text
+
+
+def test_after_a_section_that_says_none_the_next_one_is_quoted() -> None:
+    assert upgrade_note("## Breaking changes\n\nNone.\n\n## Upgrading\n\nStart again.") == "Start again."
 
 
 @pytest.mark.parametrize("piece", ["## Upgrading\n", "# break", "breaking ", "#", "\n> ## Upgrade\n", "upgrad"])

@@ -24,19 +24,25 @@ _BY_PROGRAMS = ("release_bot",)
 
 _MAY_NAME = re.compile(r"\d\.\d", re.ASCII)
 _WRITTEN = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRE}?)(?![\w-])", re.ASCII | re.IGNORECASE)
-_RELEASE_BOT = re.compile(r"semantic-release(?:-?bot)?\Z", re.ASCII | re.IGNORECASE)
-"""Programs that comment as ordinary accounts."""
+_RELEASE_BOT = "semantic-release-bot"
+"""A program that comments as an ordinary account. Anybody may register a name like it: only this one counts."""
+
+_ADDRESS = re.compile(r"(?:https?://|//|www\.)[^/?#\s]*/?(?P<path>[^?#\s]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class StatedRelease:
-    """A release that has the fix or will have it: ``text`` as written, ``quote`` the sentence that says so."""
+    """A release that has the fix or will have it: ``text`` as written, ``quote`` the sentence that says so.
+
+    ``is_trusted``: a maintainer or a release bot says so, not only whoever closed the thread.
+    """
 
     text: str
     version: Version
     at: datetime
     by: str
     quote: str
+    is_trusted: bool
 
 
 def stated_release(thread: Thread, repo: str | None = None) -> StatedRelease | None:
@@ -68,7 +74,7 @@ def _by_people_who_know(thread: Thread, closing: Closing) -> Iterator[Message]:
 
 
 def _is_program(message: Message) -> bool:
-    return message.is_bot or bool(_RELEASE_BOT.match(message.author))
+    return message.is_bot or message.author == _RELEASE_BOT
 
 
 def _last_speaker(thread: Thread, closing: Closing) -> str | None:
@@ -100,7 +106,9 @@ class _Comment:
             version = read_version(written)
             if version:
                 quote = sentence if len(sentence) <= MAX_QUOTE else f"{sentence[: MAX_QUOTE - 1]}\u2026"
-                return StatedRelease(written, version, self.message.created_at, self.message.author, quote)
+                return StatedRelease(
+                    written, version, self.message.created_at, self.message.author, quote, self._is_trusted
+                )
         return None
 
     def _named(self, rule: Rule, sentence: str) -> str:
@@ -109,11 +117,36 @@ class _Comment:
         for match in matches(rule, sentence, self.scene):
             version = rule.named.regex.search(match.words)
             written = _WRITTEN.match(sentence, len(match.before) + version.start()) if version else None
-            if written and match.words not in self._code:
+            if written and match.words not in self._code and not self._is_elsewhere(written):
                 return written[0]
         return ""
+
+    @property
+    def _is_trusted(self) -> bool:
+        return self.message.by_maintainer or _is_program(self.message)
+
+    def _is_elsewhere(self, written: re.Match[str]) -> bool:
+        """Whether the version stands in an address, or in the words of a link, that is not of this repository."""
+        word = written.string[: written.start()].rpartition(" ")[2]
+        address = _ADDRESS.search(word)
+        return _bare(written[0]) in self._elsewhere or bool(address and not self._is_here(word[address.start() :]))
+
+    @cached_property
+    def _elsewhere(self) -> frozenset[str]:
+        """The versions in the words of links that do not lead to this repository."""
+        away = (words for words, target in read(self.message.text).links if not self._is_here(target))
+        return frozenset(_bare(found[0]) for words in away for found in _WRITTEN.finditer(words))
+
+    def _is_here(self, target: str) -> bool:
+        address = _ADDRESS.match(target)
+        here = f"{self.scene.repo}/".casefold()
+        return not address or (self.scene.repo is not None and f"{address['path']}/".casefold().startswith(here))
 
     @cached_property
     def _code(self) -> str:
         """The code spans: words in them are of a program. A span around the version alone is only a way to write it."""
         return "\n".join(" ".join(span.split()) for span in read(self.message.text).inline_code)
+
+
+def _bare(version: str) -> str:
+    return version.lstrip("vV")

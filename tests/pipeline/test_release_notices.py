@@ -1,0 +1,49 @@
+"""A notice is posted once, also by a run that takes longer than others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.comment.marker import marker, notice_mark
+from bot.domain.changes import ReleaseNotice
+from bot.domain.thread import Thread
+from bot.pipeline.backfill import Clock
+from bot.pipeline.release_notices import NoticePlan, publish_notices
+from bot.pipeline.run_context import SPEAKING
+from tests.fakes.github import FakeGitHub
+from tests.pipeline.test_replies import BOT, REPO, Office
+
+TEXT = f"{marker(notice=notice_mark('#57'))}\nReleased in v2.3.0."
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    with FakeGitHub(REPO) as github:
+        yield Office(github, tmp_path)
+        assert github.violations == []
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_run_that_others_do_not_wait_for_any_more_looks_before_it_posts(office: Office, is_slow: bool) -> None:
+    memory = office.memory().open()
+    try:
+        seconds = SPEAKING.total_seconds() + 1 if is_slow else 1.0
+        run = replace(office.bot(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
+        assert run.moment() == run.now + timedelta(seconds=seconds)
+        thread = memory.records([1])[1]
+        assert isinstance(thread, Thread)
+        plan = NoticePlan(thread, ReleaseNotice(1, "#57", "v2.3.0", run.now, trying_since=run.now), TEXT)
+        office.github.mark()
+        assert [result.action for result in publish_notices([plan], run)] == ["created"]
+        assert office.github.reads == int(is_slow)
+        if is_slow:
+            (result,) = publish_notices([plan], run)
+            assert result.comment
+        assert len(office.github.comments_by(BOT, 1)) == 1
+    finally:
+        memory.close()
