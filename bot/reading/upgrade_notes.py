@@ -11,7 +11,8 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _NONE = re.compile(
-    r"\W*(?:no\b(?! (?:longer|more)\b)|none\b(?! of\b)|nothing\b|n/?a\b|not (?:applicable|needed|necessary|required)\b)",
+    r"\W*(?:no\b(?! (?:longer|more)\b)|none\b(?! of\b)|nothing\b|n/?a\b"
+    r"|not (?:applicable|needed|necessary|required)\b)",
     re.IGNORECASE,
 )
 """The beginning of words that say that there is nothing to do."""

@@ -347,6 +347,20 @@ def test_who_knows_of_a_release_is_not_told_of_another_one_without_a_reopening(s
     assert text.startswith(told("v2.3.0"))
 
 
+def test_after_a_revert_the_release_that_has_it_after_all_is_told(stage: Stage) -> None:
+    stage.github.comment(1, "octocat", "Will be in 2.3.")
+    stage.github.close(1, "octocat")
+    stage.github.clock.advance(2 * DAY)
+    stage.github.merge_pull(stage.github.add_pull("octocat", 'Revert "Keep sessions"', "Of #1"), "octocat")
+    release(stage, "v2.3.0")
+    assert notices(stage) == []
+    stage.github.clock.advance(600)
+    stage.github.comment(1, "octocat", "Will be in 2.4.")
+    run(stage, "issues", "labeled", 1)
+    release(stage, "v2.4.0")
+    assert [text.partition("]")[0] for text in notices(stage)] == ["Released in [v2.4.0"]
+
+
 def test_a_commit_that_github_has_no_more_stops_no_notice(stage: Stage) -> None:
     pull = fix(stage)
     other = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
