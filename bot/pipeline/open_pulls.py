@@ -9,7 +9,8 @@ from bot.comment.marker import fingerprint, seal
 from bot.domain.answer import Speak, open_issues
 from bot.domain.changes import OpenPull, wrong_matches_for
 from bot.domain.thread import Thread
-from bot.github.errors import ForgeError
+from bot.github.errors import ForgeError, RateLimited
+from bot.github.history import RestingHistory
 from bot.github.open_pulls import MAX_ASKED, find_open_pulls
 from bot.pipeline.outbox import CommentPlan
 from bot.pipeline.run_context import RunContext
@@ -24,12 +25,14 @@ def tell_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[Comme
     """
     every = dict.fromkeys(number for plan in plans if _is_to_come(plan) for number in _unknown(plan))
     numbers = list(every)[:MAX_ASKED]
-    if not (numbers and run.place.repo):
+    if not (numbers and run.place.repo) or run.forge.troubles or isinstance(run.history, RestingHistory):
         return list(plans)
     try:
         found = find_open_pulls(run.forge, run.place.repo, numbers, run.now)
     except ForgeError as error:
         run.note(f"Open pull requests were not looked for: {error.cause}")
+        if isinstance(error, RateLimited):  # it holds for the reading of history too
+            run.report_fault(error)
         return list(plans)
     return [_told(plan, found, numbers, run) if _is_to_come(plan) else plan for plan in plans]
 

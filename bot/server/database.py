@@ -282,9 +282,13 @@ class Database:
             )
 
     def _version(self) -> int:
-        """The version of the tables, 0 without any. Raises UserError for one of a newer release."""
-        with self.transaction() as asking:
-            return self._found(asking)
+        """The version of the tables, 0 without any or while another process upgrades them. Raises UserError for one of
+        a newer release."""
+        try:
+            with self.transaction() as asking:
+                return self._found(asking)
+        except sa.exc.ProgrammingError:  # the table got its new name between two questions
+            return 0
 
     def _found(self, asking: Transaction) -> int:
         there = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
@@ -313,19 +317,12 @@ def _prepared(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
     return sa.text(sql).bindparams(*(sa.bindparam(name, expanding=True) for name in lists))
 
 
-_KNOWS_SUBSEC = (3, 42)
-"""The first SQLite in which `unixepoch('subsec')` has fractions of a second. The queue's library relies on it from
-Python 3.12 on, but Python uses the SQLite of the machine: Debian 12 has 3.40."""
-
-
 def _sqlite(url: str, hurry: bool) -> sa.Engine:
     patience = HURRY if hurry else BUSY
     options = {"timeout": patience, "isolation_level": "IMMEDIATE", "check_same_thread": False}
     engine = sa.create_engine(url, connect_args=options, pool_size=10, max_overflow=100)
 
     def prepare(connection: Any, _: object) -> None:
-        if sqlite3.sqlite_version_info < _KNOWS_SUBSEC:
-            connection.create_function("unixepoch", 1, lambda _: time.time())
         connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
         _write_ahead(connection, time.monotonic() + patience)
         connection.execute("PRAGMA synchronous=FULL")

@@ -18,6 +18,7 @@ from bot.domain.thread import Thread
 from bot.index.protocol import Sizes
 from bot.memory import manifest as manifests
 from bot.memory.branch_store import BranchStore
+from bot.memory.file_hashes import bytes_hash
 from bot.memory.manifest import Manifest
 from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
@@ -106,7 +107,7 @@ class Clinic:
 
     def with_index(self, files: Mapping[str, bytes]) -> None:
         """Put these files in the place of the index, and have the manifest say so."""
-        hashes = {name: manifests.bytes_hash(data) for name, data in files.items()}
+        hashes = {name: bytes_hash(data) for name, data in files.items()}
         self.spoil(lambda held: dict.fromkeys(held.paths("index")) | {f"index/{name}": files[name] for name in files})
         self.with_manifest(lambda manifest: replace(manifest, index=hashes))
 

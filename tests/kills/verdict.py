@@ -12,8 +12,8 @@ from bot.comment.marker import read_seal
 from bot.domain.thread import Thread, ThreadId, Tombstone
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import StoreError
-from bot.memory import manifest as manifests
 from bot.memory.branch_store import BranchStore
+from bot.memory.file_hashes import damaged_files
 from bot.memory.manifest import INDEX
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, edit_shards
@@ -130,7 +130,7 @@ def _memory_faults(memory: Memory) -> Iterator[str]:
     if (manifest.threads, manifest.tombstones) != (len(threads), graves):
         counted = f"{manifest.threads} threads and {manifest.tombstones} tombstones"
         yield f"the manifest counts {counted}, there are {len(threads)} and {graves}"
-    yield from (f"index: {name}" for name in manifests.damaged_files(manifest.index, snapshot.checkout(INDEX)))
+    yield from (f"index: {name}" for name in damaged_files(manifest.index, snapshot.checkout(INDEX)))
     entries = memory.entries(threads)
     if entries.keys() != threads.keys() or memory.index.ask(len, 0) != len(threads):
         yield f"the index knows {len(entries)} of {len(threads)} threads"

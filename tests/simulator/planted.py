@@ -39,7 +39,8 @@ BUGS = (
         "the comment comes before memory",
         "bot/pipeline/handle.py",
         "    memory.commit(_message(event))\n    if memory.is_outdated:\n"
-        "        replies, renewals.replies = [], []\n    if state.is_first:\n        _note_beginning(run)\n"
+        "        replies, renewals.replies, notices = [], [], []\n"
+        "    if state.is_first:\n        _note_beginning(run)\n"
         f'    run.on_stage("say")\n{SPEAKING}',
         f"{SPEAKING}    memory.commit(_message(event))\n",
     ),
