@@ -73,7 +73,7 @@ class GraphQLReader(Protocol):
 
 
 class DiscussionPage(NamedTuple):
-    """A part of the list of discussions; the list goes on at ``after``, "" at its end.
+    """A part of the list of discussions; the list goes on at ``after``, which is "" in the last part.
 
     ``are_on``: whether the repository has discussions switched on.
     """
