@@ -41,7 +41,6 @@ SHARE = 2
 """Notices leave this part of a day's comments to answers: one half."""
 
 TOLD = "its fix is released"
-REVERTED = "its fix was reverted"
 LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs go on."
 
 

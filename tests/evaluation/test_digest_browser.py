@@ -10,7 +10,7 @@ import pytest
 from bot.evaluation.digest_page import render_digest
 from bot.questions.digest import MaintainerReport
 from tests.evaluation.test_digest_page import EMPTY, hostile
-from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
+from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, watched
 from tests.questions.digest_samples import HOME, remembering, report
 from tools.screenshot import Browser, Tab, find_chromium, running
 
@@ -36,17 +36,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, MaintainerRep
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Open:
-    def open_page(one: MaintainerReport, window: str) -> Tab:
-        width, height, dark = WINDOWS[window]
-        file = tmp_path / "digest.html"
-        file.write_text(render_digest(one, HOME), encoding="utf-8")
-        tab = Tab(browser, dark)
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        tab.resize(width, height)
-        tab.open(file)
-        return tab
-
-    return open_page
+    return lambda one, window: watched(browser, tmp_path, render_digest(one, HOME), window)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

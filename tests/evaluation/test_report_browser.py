@@ -49,19 +49,21 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
+def watched(browser: Browser, folder: Path, page: str, window: str) -> Tab:
+    """The page in a window of WINDOWS, with WATCH at work."""
+    width, height, dark = WINDOWS[window]
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    tab = Tab(browser, dark)
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+    tab.resize(width, height)
+    tab.open(file)
+    return tab
+
+
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Any:
-    def open_report(sample: Backtest, window: str) -> Tab:
-        width, height, dark = WINDOWS[window]
-        file = tmp_path / "report.html"
-        file.write_text(render_report(sample), encoding="utf-8")
-        tab = Tab(browser, dark)
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        tab.resize(width, height)
-        tab.open(file)
-        return tab
-
-    return open_report
+    return lambda sample, window: watched(browser, tmp_path, render_report(sample), window)
 
 
 def hostile() -> Backtest:

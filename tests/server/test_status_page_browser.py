@@ -16,10 +16,10 @@ from bot.server.digest_page import server_digest_page
 from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import readiness_checks
 from bot.server.status_page import delivery_page, status_page
-from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
+from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, watched
 from tests.server.gallery import NOW, OPTIONS, Days, a_day, empty, hostile
 from tests.server.test_dead_page import AWAY, DENIED, HOSTILE, dead
-from tools.screenshot import Browser, Tab, find_chromium, running
+from tools.screenshot import Browser, find_chromium, running
 
 pytestmark = pytest.mark.browser
 
@@ -72,17 +72,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Any:
-    def open_page(name: str, window: str) -> Tab:
-        width, height, dark = WINDOWS[window]
-        file = tmp_path / "page.html"
-        file.write_text(PAGES[name](), encoding="utf-8")
-        tab = Tab(browser, dark)
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        tab.resize(width, height)
-        tab.open(file)
-        return tab
-
-    return open_page
+    return lambda name, window: watched(browser, tmp_path, PAGES[name](), window)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
