@@ -13,7 +13,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 ORDER = (
-    *("errors", "files", "domain", "settings", "reading", "git", "ranking", "index", "memory", "recall", "comment"),
+    *(
+        "errors",
+        "files",
+        "domain",
+        "settings",
+        "reading",
+        "git",
+        "ranking",
+        "index",
+        "memory",
+        "recall",
+        "comment",
+        "organisation",
+    ),
     *("github", "sources", "questions", "local_cache", "evaluation", "pipeline"),
     *("action", "mcp", "server", "cli", "__main__"),
 )

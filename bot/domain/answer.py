@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from bot.domain.card import Passage, number_of
 from bot.domain.changes import FixInfo, OpenPull, StandingComment
@@ -114,6 +115,25 @@ class PageHit:
     similarity: float
 
 
+class OrganisationKey(NamedTuple):
+    """A thread of an organisation: GitHub's number of its repository, and its id there."""
+
+    repository: int
+    thread: ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationMatch:
+    """A thread of another repository, to be shown in a comment or a search.
+
+    ``key`` names it for good, ``repository`` is the present "owner/name".
+    """
+
+    key: OrganisationKey
+    repository: str
+    match: Match
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Everything that memory knows about one thread.
@@ -121,7 +141,8 @@ class Context:
     ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched`` is the
     number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the most alike
     issues, shown or not, for the people who run the bot; ``possible`` are those that may stand folded at the end of a
-    comment that is written anyway. ``pulls`` are open pull requests, one at most for each open issue that is shown.
+    comment that is written anyway. ``pulls`` are open pull requests, one at most for each open issue that is shown;
+    ``organisation`` are threads of the organisation's other repositories.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -134,6 +155,7 @@ class Context:
     is_first: bool = False
     possible: tuple[Match, ...] = ()
     pulls: tuple[OpenPull, ...] = ()
+    organisation: tuple[OrganisationMatch, ...] = ()
     nearest: tuple[Match, ...] = field(default=(), compare=False)
 
     @property

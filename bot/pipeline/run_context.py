@@ -19,6 +19,7 @@ from bot.github.threads import OwnCommentRule
 from bot.github.updates import Updates
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import FIRST_SECONDS, Clock, HistoryRead
+from bot.pipeline.organisation import OrganisationSearch
 from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
@@ -34,7 +35,7 @@ class RunContext:
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
     for it reads history; the next run goes on. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read.
+    ``discussions`` none are read, and without ``organisation`` no other repository is searched.
     """
 
     memory: Memory
@@ -57,6 +58,7 @@ class RunContext:
     reading_seconds: float = FIRST_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
     discussions: DiscussionReader | None = None
+    organisation: OrganisationSearch | None = None
 
     @property
     def within(self) -> timedelta:

@@ -40,7 +40,7 @@ EVERY = 30.0
 OURS = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-VERSION = 4
+VERSION = 5
 SCHEMA = "schema"
 """The heartbeat whose time is the version of the tables."""
 
@@ -78,7 +78,16 @@ create table if not exists repositories (
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
-  history text not null default '');
+  history text not null default '', visibility text not null default 'private',
+  shares text not null default '[]');
+create table if not exists organisation_changes (
+  seq {serial}, installation {big} not null, repository text not null, threads text not null,
+  changed_at {big} not null);
+create index if not exists organisation_changes_installation on organisation_changes (installation, seq);
+create table if not exists organisation_shown (
+  repository text not null, thread text not null, other_repository {big} not null, other_thread text not null,
+  primary key (repository, thread, other_repository, other_thread));
+create index if not exists organisation_shown_other on organisation_shown (other_repository, other_thread);
 create table if not exists installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
@@ -133,6 +142,10 @@ MOVES = {
         from deliveries where state in ('waiting', 'working') group by repository""",
         "update tallies set name = 'precedent_runs_total' where name = 'precedent_turns_total'",
         "update tallied set counted = replace(counted, 'precedent_turns_total', 'precedent_runs_total')",
+    ),
+    5: (
+        "alter table repositories add column visibility text not null default 'private'",
+        "alter table repositories add column shares text not null default '[]'",
     ),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""

@@ -1,0 +1,59 @@
+"""Threads of all repositories of an organisation, and who may see them: the values that a search over many shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from bot.domain.answer import OrganisationKey
+from bot.domain.thread import Kind, Outcome, ThreadId
+
+
+class Visibility(StrEnum):
+    """Who may read a repository, by GitHub's own names; a repository of unknown visibility counts as private."""
+
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationThread:
+    """A thread as the index of an organisation holds it, without its conversation.
+
+    ``name`` is "owner/name" when it was written; ``revision`` is the time in milliseconds since 1970 of the memory that
+    it was read from: of two versions the later one wins. ``terms`` are the analysed terms of title and opening text
+    with their repetitions, as the engine counts them; ``errors``, ``files`` and ``names`` its signals
+    (`bot.reading.signals`). ``is_gone``: it was deleted, transferred or forgotten, and no search finds it.
+    """
+
+    repository: int
+    id: ThreadId
+    revision: int
+    name: str
+    kind: Kind
+    title: str
+    author: str
+    created_at: datetime
+    closed_at: datetime | None = None
+    state_reason: str = ""
+    terms: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    outcome: Outcome = field(default_factory=Outcome)
+    url: str = ""
+    is_gone: bool = False
+
+    @property
+    def key(self) -> OrganisationKey:
+        return OrganisationKey(self.repository, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThread:
+    """A thread that the engine found; ``score`` is in BM25 units (> 0)."""
+
+    thread: OrganisationThread
+    score: float

@@ -1,0 +1,23 @@
+"""What the pipeline needs of a search over the organisation's other repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
+from bot.domain.thread import Thread
+
+
+class OrganisationSearch(Protocol):
+    """Finds threads of other repositories that may be shown in this one."""
+
+    def find(
+        self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
+    ) -> tuple[OrganisationMatch, ...]:
+        """The threads to show beside ``context``, the surest first; none where it has something as sure itself.
+
+        Each was read from GitHub in this call with its own repository's token, and every reader of this repository may
+        read it. Those in ``kept`` stand in the comment already: they stay if they may still be shown. Never raises
+        because of the engine; raises ForgeError where it cannot be known whether one that is kept may stay.
+        """
