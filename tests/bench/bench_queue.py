@@ -186,7 +186,7 @@ def claimed(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> It
         yield figures.Result(name, "server", what, "ms", Spread.of(ours), Peer(SELECT, "", Spread.of(theirs)))
     fewest, most = min(claims), max(claims)
     peer = Peer(f"{fewest:,} wait", "", Spread.of(claims[fewest][0]))
-    what = f"claim and finish, {most:,} beside {fewest:,} ({kind})"
+    what = f"claim and finish, {most:,} against {fewest:,} ({kind})"
     limit = Limit("ratio", GROWING)
     yield figures.Result(f"growth-{kind}".lower(), "server", what, "ms", Spread.of(claims[most][0]), peer, limit)
 
