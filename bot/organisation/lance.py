@@ -220,7 +220,12 @@ class LanceCandidates:
         self._wait(self._write_counts(COUNTS + generation, content), BUILD_SECONDS)
 
     async def _write_counts(self, name: str, content: pa.Table) -> None:
-        table = await self._database.create_table(name, content, mode="overwrite")
+        try:
+            table = await self._database.create_table(name, content)
+        except ValueError as error:
+            if _EXISTS not in str(error):
+                raise
+            table = await self._database.create_table(name, content, mode="overwrite")
         await table.create_index("term", config=BTree())
 
     async def _is_miscounted(self, generation: str, table: AsyncTable) -> bool:
