@@ -180,13 +180,14 @@ class LanceCandidates:
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """No thread may come twice. A rebuild that began later wins over this one."""
         generation = self._wait(self._next_generation(), WRITE_SECONDS)
-        table = self._wait(self._new_table(generation), WRITE_SECONDS)
+        table = self._wait(self._database.create_table(THREADS + generation, schema=_THREADS), WRITE_SECONDS)
         counts = TermCounts()
         for rows in _batches(map(row_of, threads), LARGE_BATCH):
             for row in rows:
                 counts.add(row["terms"].split())
             self._wait(table.add(pa.Table.from_pylist(rows, schema=_THREADS)), WRITE_SECONDS)
         self._wait(table.optimize(), BUILD_SECONDS)
+        self._wait(_index(table), BUILD_SECONDS)
         self._store_counts(generation, counts)
         self._wait(self._swap(generation), WRITE_SECONDS)
         self._wait(self._sweep(), WRITE_SECONDS)
@@ -313,7 +314,7 @@ class LanceCandidates:
     async def _begin(self) -> str:
         """Make the first generation, unless another process is faster, and return the present one."""
         generation = await self._next_generation()
-        await self._new_table(generation)
+        await _index(await self._database.create_table(THREADS + generation, schema=_THREADS))
         try:
             await self._database.create_table(CATALOGUE, schema=_catalogue(generation))
         except _FAILURES as error:
@@ -323,11 +324,6 @@ class LanceCandidates:
         if current != generation:
             await self._database.drop_table(THREADS + generation, ignore_missing=True)
         return current
-
-    async def _new_table(self, generation: str) -> AsyncTable:
-        table = await self._database.create_table(THREADS + generation, schema=_THREADS)
-        await _index(table)
-        return table
 
     async def _swap(self, generation: str) -> None:
         """Make this the present generation, unless one that began later is."""
@@ -367,7 +363,8 @@ class LanceCandidates:
             told = f"the index of the organisation did not answer within {seconds:g} s"
             raise OrganisationUnavailable(told) from error
         except Exception as error:
-            raise OrganisationUnavailable(f"the index of the organisation failed: {_line(error)}", REBUILD) from error
+            told = f"the index of the organisation failed: {_line(error)}"
+            raise OrganisationUnavailable(told, f"if it stays so, {REBUILD}") from error
         except BaseException:
             future.cancel()
             raise

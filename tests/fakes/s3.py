@@ -21,16 +21,15 @@ from itertools import count
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-BUCKET = "index"
 PAGE = 1_000
-ETAG = re.compile(r"<PartNumber>(\d+)</PartNumber>")
+PART = re.compile(r"<PartNumber>(\d+)</PartNumber>")
 KEY = re.compile(r"<Key>(.*?)</Key>", re.DOTALL)
 XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 
 @dataclass
 class Objects:
-    """What is stored. ``delay`` seconds pass before each answer; ``requests`` counts them."""
+    """What is stored. ``delay`` seconds pass before each answer; ``requests`` counts them; ``is_down`` refuses all."""
 
     contents: dict[str, tuple[bytes, datetime]] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -38,6 +37,7 @@ class Objects:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     delay: float = 0.0
     requests: int = 0
+    is_down: bool = False
 
     def put(self, key: str, content: bytes, *, only_new: bool) -> bool:
         """Whether it was written; False if it is there and may not."""
@@ -46,6 +46,11 @@ class Objects:
                 return False
             self.contents[key] = (content, datetime.now(UTC).replace(microsecond=0))
             return True
+
+
+def bare(path: str) -> str:
+    """The key in ``/bucket/key``: all buckets are one."""
+    return path.removeprefix("/").partition("/")[2]
 
 
 def etag(content: bytes) -> str:
@@ -66,12 +71,14 @@ class S3Handler(BaseHTTPRequestHandler):
             return False
         parts = urlsplit(self.path)
         self.query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-        self.key = unquote(parts.path).removeprefix(f"/{BUCKET}").removeprefix("/")
+        self.key = bare(unquote(parts.path))
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         assert "aws-chunked" not in (self.headers.get("Content-Encoding") or "")
         self.objects.requests += 1
         time.sleep(self.objects.delay)
-        return True
+        if self.objects.is_down:
+            self.fail(503, "ServiceUnavailable")
+        return not self.objects.is_down
 
     def do_PUT(self) -> None:
         if "uploadId" in self.query:
@@ -81,7 +88,7 @@ class S3Handler(BaseHTTPRequestHandler):
             parts[int(self.query["partNumber"])] = self.body
             return self.reply(200, headers={"ETag": etag(self.body)})
         if source := self.headers.get("x-amz-copy-source"):
-            found = self.objects.contents.get(unquote(source).lstrip("/").removeprefix(f"{BUCKET}/"))
+            found = self.objects.contents.get(bare("/" + unquote(source).lstrip("/")))
             if found is None:
                 return self.fail(404, "NoSuchKey")
             self.body = found[0]
@@ -114,7 +121,7 @@ class S3Handler(BaseHTTPRequestHandler):
         parts = self.objects.uploads.pop(self.query["uploadId"], None)
         if parts is None:
             return self.fail(404, "NoSuchUpload")
-        content = b"".join(parts[int(number)] for number in ETAG.findall(self.body.decode()))
+        content = b"".join(parts[int(number)] for number in PART.findall(self.body.decode()))
         if not self.objects.put(self.key, content, only_new=self.headers.get("If-None-Match") == "*"):
             return self.fail(412, "PreconditionFailed")
         told = f"<CompleteMultipartUploadResult {XMLNS}><ETag>{etag(content)}</ETag></CompleteMultipartUploadResult>"
@@ -172,7 +179,7 @@ class S3Handler(BaseHTTPRequestHandler):
             for name in shown
         )
         token = f"<NextContinuationToken>{escape(shown[-1])}</NextContinuationToken>" if is_cut else ""
-        head = f"<Name>{BUCKET}</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(shown)}</KeyCount>"
+        head = f"<Prefix>{escape(prefix)}</Prefix><KeyCount>{len(shown)}</KeyCount>"
         end = f"<IsTruncated>{str(is_cut).lower()}</IsTruncated>{token}"
         self.reply(200, f"<ListBucketResult {XMLNS}>{head}{end}{told}</ListBucketResult>".encode())
 

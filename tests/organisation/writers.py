@@ -23,10 +23,10 @@ import lancedb
 from bot.domain.kinds import Kind
 from bot.domain.organisation import OrganisationThread
 from bot.organisation.lance import open_candidates
-from tests.fakes.s3 import BUCKET, s3
+from tests.fakes.s3 import s3
 
 ROOT = Path(__file__).resolve().parents[2]
-URI, TENANT = f"s3://{BUCKET}/organisation", "17"
+URI, TENANT = "s3://index/organisation", "17"
 BATCH = 10
 COMPACTS = 25
 """Batches after which a writer compacts."""
