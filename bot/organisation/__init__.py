@@ -1,1 +1,1 @@
-"""Threads of all repositories of an organisation: what the index holds of each, and the engine that searches it."""
+"""The memory of an organisation: a search over the threads of many repositories."""
