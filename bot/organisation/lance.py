@@ -121,7 +121,6 @@ class LanceCandidates:
     """`Candidates` in LanceDB. Safe for several threads and processes at once."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
         connecting = lancedb.connect_async(address, read_consistency_interval=timedelta(0), session=_session())
         self._database: AsyncConnection = self._wait(connecting, WRITE_SECONDS)
 

@@ -21,10 +21,9 @@ class TermCounts:
         self._most, self._floor = most, 0
 
     def add(self, terms: Iterable[str]) -> None:
-        """Count a thread with these terms; one without terms is a tombstone."""
-        distinct = set(terms)
-        self.threads += bool(distinct)
-        self._counts.update(distinct)
+        """Count a thread with these terms."""
+        self.threads += 1
+        self._counts.update(set(terms))
         while len(self._counts) > self._most:
             self._floor += 1
             self._counts = Counter({term: count for term, count in self._counts.items() if count > self._floor})
