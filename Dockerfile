@@ -17,18 +17,21 @@ FROM system AS libraries
 # SEMANTIC=1 adds a text model, made of weights that are named by their hash, and what runs it (docs/semantic.md).
 ARG SEMANTIC=0
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model. TRACES=1 also
-# adds what sends its traces: ten packages, some of them betas, that few will use.
+# adds what sends its traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the
+# organisation's index, 470 MB, and what sends traces.
 ARG SERVER=0
 ARG TRACES=0
+ARG ORG=0
 COPY requirements*.lock tools/image_bill.py tools/image_cut.py tools/image_root.py /build/
 COPY tools/minilm.py tools/onnx_file.py /build/tools/
 RUN mkdir /models /data \
- && case "$SEMANTIC$SERVER$TRACES" in \
-      000) ln -s requirements.lock /build/chosen.lock ;; \
-      100) ln -s requirements-semantic.lock /build/chosen.lock ;; \
-      010) ln -s requirements-server.lock /build/chosen.lock ;; \
-      011) ln -s requirements-traces.lock /build/chosen.lock ;; \
-      *) echo "SEMANTIC or SERVER may be 1, and TRACES with SERVER: $SEMANTIC, $SERVER, $TRACES" >&2; exit 1 ;; \
+ && case "$SEMANTIC$SERVER$TRACES$ORG" in \
+      0000) ln -s requirements.lock /build/chosen.lock ;; \
+      1000) ln -s requirements-semantic.lock /build/chosen.lock ;; \
+      0100) ln -s requirements-server.lock /build/chosen.lock ;; \
+      0110) ln -s requirements-traces.lock /build/chosen.lock ;; \
+      0101 | 0111) ln -s requirements-org.lock /build/chosen.lock ;; \
+      *) echo "SEMANTIC or SERVER may be 1, TRACES and ORG with SERVER: $SEMANTIC, $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \

@@ -107,8 +107,10 @@ SERVING = {
     "mcp": "bot.mcp.server",
     "mcp_types": "bot.mcp.server",
     "anyio": "bot.mcp.server",
+    "lancedb": "bot.organisation.lance",
+    "pyarrow": "bot.organisation.lance",
 }
-"""A library of the extras ``server``, ``traces`` and ``mcp`` → the only module that may import it."""
+"""A library of the extras ``server``, ``traces``, ``mcp`` and ``org`` → the only module that may import it."""
 
 
 @dataclass(frozen=True)

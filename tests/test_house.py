@@ -73,7 +73,9 @@ def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
     assert runtime["hishel"].startswith("1.")
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-server.lock", "requirements-traces.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-server.lock", "requirements-traces.lock", "requirements-org.lock"]
+)
 def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
     development = pinned(ROOT / "requirements-dev.lock")
     runtime = pinned(ROOT / lock)
@@ -92,6 +94,19 @@ def test_what_sends_traces_is_in_an_image_of_the_server_only_where_it_is_asked_f
     assert extra <= set(traces)
     assert server.items() <= traces.items()
     assert not [name for name in server if name.startswith("opentelemetry")]
+
+
+def test_what_searches_an_organisation_is_only_where_it_is_asked_for() -> None:
+    """It takes 470 MB: plain `precedent`, the image of the Action and that of the server do without."""
+    asked = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["org"]}
+    assert asked == {"lancedb"}
+    assert not asked & {canonical(each) for each in PROJECT["project"]["dependencies"]}
+    names = ("server", "traces", "semantic", "org")
+    locks = {name: pinned(ROOT / f"requirements-{name}.lock") for name in names} | {
+        "": pinned(ROOT / "requirements.lock")
+    }
+    assert [name for name, lock in locks.items() if {"lancedb", "pyarrow"} & set(lock)] == ["org"]
+    assert locks["traces"].items() <= locks["org"].items()
 
 
 def test_the_licence_is_apache_in_full() -> None:
@@ -118,7 +133,7 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
 
 def test_every_lock_that_the_image_can_be_made_of_is_given_to_its_build() -> None:
     chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
-    names = ("", "-semantic", "-server", "-traces")
+    names = ("", "-semantic", "-server", "-traces", "-org")
     assert chosen == {f"requirements{name}.lock" for name in names}
     assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
 

@@ -10,6 +10,7 @@ LOCKS = {
     "requirements-semantic.lock": ["pyproject.toml", "--extra=semantic"],
     "requirements-server.lock": ["pyproject.toml", "--extra=server"],
     "requirements-traces.lock": ["pyproject.toml", "--extra=server", "--extra=traces"],
+    "requirements-org.lock": ["pyproject.toml", "--extra=server", "--extra=traces", "--extra=org"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

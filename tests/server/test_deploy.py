@@ -78,7 +78,7 @@ def test_the_containers_can_do_little(manifest: dict[str, Any]) -> None:
         assert services[name]["read_only"] is True
         assert services[name]["user"] == "10001:10001"
         assert services[name]["cap_drop"] == ["ALL"]
-        assert services[name]["build"]["args"] == {"SERVER": "1", "TRACES": "${TRACES:-0}"}
+        assert services[name]["build"]["args"] == {"SERVER": "1", "TRACES": "${TRACES:-0}", "ORG": "${ORG:-0}"}
         secrets = {value.rpartition("/")[2] for value in services[name]["environment"].values() if "/secrets/" in value}
         assert secrets == set(services[name]["secrets"])
     assert services["bot"]["ports"] == ["127.0.0.1:8080:8080"]

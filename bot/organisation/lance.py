@@ -1,0 +1,442 @@
+"""The index of an organisation in LanceDB: a database for each tenant, in a folder or an object store.
+
+Each generation has a table of threads and one of term counts. The schema of the catalogue names the present generation,
+so that another replaces it with one atomic write. Every change is a new version of a table; of two writers Lance lets
+one go first and the other again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from time import time
+from typing import Any, Self, TypeVar
+
+import lancedb
+import pyarrow as pa
+from lancedb.db import AsyncConnection
+from lancedb.index import FTS, BTree
+from lancedb.query import MatchQuery
+from lancedb.table import AsyncTable
+
+from bot.domain.answer import OrganisationKey
+from bot.domain.organisation import FoundThread, OrganisationThread
+from bot.domain.thread import ThreadId
+from bot.errors import UserError
+from bot.index.impacts import MAX_LOOKED_UP, idf
+from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_key, row_of, thread_of
+from bot.organisation.term_counts import TermCounts
+from bot.recall.candidates import OrganisationUnavailable
+
+LAYOUT = 1
+CATALOGUE, THREADS, COUNTS = "catalogue", "threads-", "counts-"
+REBUILD = "run: precedent org rebuild"
+
+SEARCH_SECONDS = 2.0
+WRITE_SECONDS = 60.0
+"""For one batch."""
+
+BUILD_SECONDS = 3_600.0
+"""For an index, or a compaction."""
+
+SMALL_BATCH, LARGE_BATCH = 500, 10_000
+TRIES = 10
+READERS_LEAVE = timedelta(minutes=10)
+"""Files that a search may still read stay this long after they were replaced."""
+
+GROWTH = 1.2
+"""Terms are counted again once there are this many times as many threads, or as many times fewer."""
+
+INDEX_CACHE, METADATA_CACHE = 512 << 20, 64 << 20
+"""Bytes, for all tenants of this process."""
+
+INDEX_MEGABYTES = 1_024
+"""Memory for building an index."""
+
+_THREADS = pa.schema(
+    [
+        # Lance compares the keys that two writers insert at once only in a column marked so.
+        pa.field("key", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("repository", pa.int64()),
+        pa.field("revision", pa.int64()),
+        pa.field("created", pa.int64()),
+        pa.field("terms", pa.string()),
+        pa.field("document", pa.string()),
+    ]
+)
+_COUNTS = pa.schema([pa.field("term", pa.string()), pa.field("threads", pa.int64())])
+_ALL = ""
+"""The row of the counts that has the number of all threads."""
+
+_WORDS = FTS(
+    base_tokenizer="whitespace",
+    with_position=False,
+    lower_case=False,
+    stem=False,
+    remove_stop_words=False,
+    ascii_folding=False,
+    max_token_length=None,
+    memory_limit=INDEX_MEGABYTES,
+)
+_OBJECT_STORES = ("s3://", "gs://", "az://")
+_TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_BUSY = re.compile("conflict|concurrent|contention", re.IGNORECASE)
+_NOT_FOUND, _EXISTS = "was not found", "already exists"
+
+_FAILURES = (RuntimeError, ValueError, OSError)
+"""What the engine raises."""
+
+MAX_TABLES = 1_000
+
+T = TypeVar("T")
+
+
+def open_candidates(uri: str, tenant: str) -> LanceCandidates:
+    """The index of one tenant in a folder or below ``s3://``, ``gs://`` or ``az://``; empty if there is none yet.
+
+    Credentials of object stores come from their usual environment variables. Raises UserError for an address of
+    another kind, OrganisationUnavailable if the place cannot be used.
+    """
+    if not _TENANT.fullmatch(tenant):
+        raise ValueError(f"not a tenant: {tenant[:80]!r}")
+    if "://" in uri and not uri.startswith(_OBJECT_STORES):
+        raise UserError(f"no place for an index: {uri}", "give a folder, s3://…, gs://… or az://…")
+    if not uri.startswith(_OBJECT_STORES):
+        uri = str(Path(uri).expanduser().absolute())
+        try:
+            Path(uri).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OrganisationUnavailable(f"the index of the organisation: {error}") from error
+    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}")
+
+
+class LanceCandidates:
+    """`Candidates` in LanceDB. Safe for several threads and processes at once."""
+
+    def __init__(self, address: str) -> None:
+        connecting = lancedb.connect_async(address, read_consistency_interval=timedelta(0), session=_session())
+        self._database: AsyncConnection = self._wait(connecting, WRITE_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def search(
+        self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
+    ) -> list[FoundThread]:
+        words = plain_terms(terms)[:MAX_LOOKED_UP]
+        if not words or not scope or limit < 1:
+            return []
+        condition = f"repository IN ({', '.join(str(int(number)) for number in sorted(scope))})"
+        if before is not None:
+            condition += f" AND created < {milliseconds(before)}"
+        rows = self._wait(self._found(" ".join(words), condition, limit), SEARCH_SECONDS)
+        best: dict[OrganisationKey, FoundThread] = {}
+        for row in rows:
+            thread = thread_of(row)
+            if thread is None or thread.repository not in scope or row["_score"] <= 0:
+                continue
+            known = best.get(thread.key)
+            if known is None or known.thread.revision < thread.revision:
+                best[thread.key] = FoundThread(thread, row["_score"])
+        return sorted(best.values(), key=lambda found: (-found.score, found.thread.repository, str(found.thread.id)))
+
+    def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
+        """As of the last rebuild, or the last compaction after which the number of threads has changed much."""
+        asked = list(dict.fromkeys(islice(terms, MAX_LOOKED_UP)))
+        counts = self._wait(self._counts_of([_ALL, *map(literal, asked)]), SEARCH_SECONDS) if asked else {}
+        total = max(1, counts.get(_ALL, 1))
+        return {term: idf(min(total, counts.get(literal(term), 1)), total) for term in asked}
+
+    def upsert(self, threads: Sequence[OrganisationThread]) -> None:
+        latest: dict[str, ThreadRow] = {}
+        for row in map(row_of, threads):
+            if row["key"] not in latest or latest[row["key"]]["revision"] <= row["revision"]:
+                latest[row["key"]] = row
+        for rows in _batches(latest.values(), SMALL_BATCH):
+            self._wait(self._write(partial(_merge, rows)), WRITE_SECONDS)
+
+    def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
+        if ids is None:
+            self._wait(self._erase(f"repository = {int(repository)}"), WRITE_SECONDS)
+            return
+        keys = [row_key(OrganisationKey(repository, each)) for each in ids]
+        for some in _batches(keys, SMALL_BATCH):
+            self._wait(self._erase(f"key IN ({_listed(some)})"), WRITE_SECONDS)
+
+    def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
+        """No thread may come twice. A rebuild that began later wins over this one."""
+        generation = self._wait(self._next_generation(), WRITE_SECONDS)
+        table = self._wait(self._database.create_table(THREADS + generation, schema=_THREADS), WRITE_SECONDS)
+        counts = TermCounts()
+        for rows in _batches(map(row_of, threads), LARGE_BATCH):
+            for row in rows:
+                counts.add(row["terms"].split())
+            self._wait(table.add(pa.Table.from_pylist(rows, schema=_THREADS)), WRITE_SECONDS)
+        self._wait(table.optimize(), BUILD_SECONDS)
+        self._wait(_index(table), BUILD_SECONDS)
+        self._store_counts(generation, counts)
+        self._wait(self._swap(generation), WRITE_SECONDS)
+        self._wait(self._sweep(), WRITE_SECONDS)
+
+    def compact(self) -> None:
+        generation = self._wait(self._current(), WRITE_SECONDS)
+        if not generation:
+            return
+        table = self._wait(self._database.open_table(THREADS + generation), WRITE_SECONDS)
+        try:
+            self._wait(table.optimize(cleanup_older_than=READERS_LEAVE), BUILD_SECONDS)
+        except OrganisationUnavailable as error:
+            if not _BUSY.search(str(error)):
+                raise  # else others write much just now: the next compaction takes it in
+        if self._wait(self._is_miscounted(generation, table), WRITE_SECONDS):
+            self._store_counts(generation, self._counted(table))
+        self._wait(self._sweep(), WRITE_SECONDS)
+
+    def _counted(self, table: AsyncTable) -> TermCounts:
+        """Counted in the caller's thread, as the loop serves the searches of all."""
+        counts = TermCounts()
+        batches = self._wait(_stream(table), WRITE_SECONDS)
+        while (batch := self._wait(anext(batches, None), WRITE_SECONDS)) is not None:
+            for text in batch.column("terms").to_pylist():
+                counts.add(text.split())
+        return counts
+
+    def _store_counts(self, generation: str, counts: TermCounts) -> None:
+        rows = {_ALL: counts.threads} | {literal(term): count for term, count in counts.kept.items()}
+        content = pa.table([list(rows), list(rows.values())], schema=_COUNTS)
+        self._wait(self._write_counts(COUNTS + generation, content), BUILD_SECONDS)
+
+    async def _write_counts(self, name: str, content: pa.Table) -> None:
+        try:
+            table = await self._database.create_table(name, content)
+        except ValueError as error:
+            if _EXISTS not in str(error):
+                raise
+            table = await self._database.create_table(name, content, mode="overwrite")
+        await table.create_index("term", config=BTree())
+
+    async def _is_miscounted(self, generation: str, table: AsyncTable) -> bool:
+        counted, present = (await self._counts_in(generation, [_ALL])).get(_ALL, 0), await table.count_rows()
+        return bool(present > GROWTH * counted or counted > GROWTH * present)
+
+    async def _found(self, words: str, condition: str, limit: int) -> list[dict[str, Any]]:
+        async def find(generation: str) -> list[dict[str, Any]]:
+            table = await self._database.open_table(THREADS + generation)
+            query = table.query().nearest_to_text(MatchQuery(words, "terms")).where(condition).limit(limit)
+            wanted = query.select(["repository", "revision", "terms", "document", "_score"])
+            rows: list[dict[str, Any]] = (await wanted.to_arrow()).to_pylist()
+            return rows
+
+        return await self._read(find, [])
+
+    async def _counts_of(self, terms: Sequence[str]) -> dict[str, int]:
+        return await self._read(lambda generation: self._counts_in(generation, terms), {})
+
+    async def _counts_in(self, generation: str, terms: Sequence[str]) -> dict[str, int]:
+        """Empty where nothing was counted yet."""
+        try:
+            table = await self._database.open_table(COUNTS + generation)
+        except ValueError as error:
+            if _NOT_FOUND in str(error):
+                return {}
+            raise
+        rows = (await table.query().where(f"term IN ({_listed(terms)})").limit(len(terms)).to_arrow()).to_pylist()
+        return {row["term"]: row["threads"] for row in rows}
+
+    async def _read(self, read: Callable[[str], Awaitable[T]], nothing: T) -> T:
+        """What ``read`` finds in the present generation, and again if another one came meanwhile."""
+        generation = await self._current()
+        while generation:
+            try:
+                return await read(generation)
+            except _FAILURES:
+                latest = await self._current()
+                if latest == generation:
+                    raise
+                generation = latest
+        return nothing
+
+    async def _write(self, change: Callable[[AsyncTable], Awaitable[object]]) -> None:
+        """Make a change in the present generation, and in the next one as well if that came meanwhile."""
+        generation = await self._current() or await self._begin()
+        while True:
+            table = await self._database.open_table(THREADS + generation)
+            await _patiently(partial(change, table))
+            latest = await self._current()
+            if latest == generation:
+                return
+            generation = latest
+
+    async def _erase(self, condition: str) -> None:
+        if await self._current():
+            await self._write(lambda table: table.delete(condition))
+
+    async def _current(self) -> str:
+        """The present generation, "" before the first."""
+        try:
+            catalogue = await self._database.open_table(CATALOGUE)
+            told = (await catalogue.schema()).metadata or {}
+        except ValueError as error:
+            if _NOT_FOUND in str(error):
+                return ""
+            raise
+        layout, generation = (_told(told, name) for name in (b"layout", b"generation"))
+        if layout != str(LAYOUT) or not _TENANT.fullmatch(generation):
+            raise OrganisationUnavailable(f"the index of the organisation has another layout: {layout[:20]}", REBUILD)
+        return generation
+
+    async def _next_generation(self) -> str:
+        """A name that sorts after that of the present generation, whatever the clocks of other machines say."""
+        begun = max(int(time() * 1000), _begun(await self._current_if_whole()) + 1)
+        return f"{begun:015d}-{random.getrandbits(32):08x}"
+
+    async def _current_if_whole(self) -> str:
+        """The present generation, "" if it cannot be read."""
+        try:
+            return await self._current()
+        except (*_FAILURES, OrganisationUnavailable):
+            return ""
+
+    async def _begin(self) -> str:
+        """Make the first generation, unless another process is faster, and return the present one."""
+        generation = await self._next_generation()
+        await _index(await self._database.create_table(THREADS + generation, schema=_THREADS))
+        try:
+            await self._database.create_table(CATALOGUE, schema=_catalogue(generation))
+        except _FAILURES as error:
+            if _EXISTS not in str(error) and not _BUSY.search(str(error)):
+                raise
+        current = await self._current()
+        if current != generation:
+            await self._database.drop_table(THREADS + generation, ignore_missing=True)
+        return current
+
+    async def _swap(self, generation: str) -> None:
+        """Make this the present generation, unless one that began later is."""
+        if await self._current_if_whole() > generation:
+            return
+        schema = _catalogue(generation)
+        try:
+            await _patiently(lambda: self._database.create_table(CATALOGUE, schema=schema, mode="overwrite"))
+        except _FAILURES:  # too damaged to be replaced
+            await self._database.drop_table(CATALOGUE, ignore_missing=True)
+            await self._database.create_table(CATALOGUE, schema=schema)
+
+    async def _sweep(self) -> None:
+        """Drop the generations before the present one, once searches that still read them are over.
+
+        A rebuild that began before it and is still at work fails: it has read an older state.
+        """
+        catalogue = await self._database.open_table(CATALOGUE)
+        told = (await catalogue.schema()).metadata or {}
+        current, since = _told(told, b"generation"), int(_told(told, b"since") or 0)
+        if time() - since < READERS_LEAVE.total_seconds():
+            return
+        for name in (await self._database.list_tables(limit=MAX_TABLES)).tables:
+            kind, _, generation = name.partition("-")
+            if f"{kind}-" in (THREADS, COUNTS) and generation < current:
+                await self._database.drop_table(name, ignore_missing=True)
+
+    def _wait(self, work: Awaitable[T], seconds: float) -> T:
+        """The result of ``work``, which is given up after so long. Any failure of it is OrganisationUnavailable."""
+        future = asyncio.run_coroutine_threadsafe(_coroutine(work), _loop())
+        try:
+            return future.result(seconds)
+        except OrganisationUnavailable:
+            raise
+        except TimeoutError as error:
+            future.cancel()
+            told = f"the index of the organisation did not answer within {seconds:g} s"
+            raise OrganisationUnavailable(told) from error
+        except Exception as error:
+            told = f"the index of the organisation failed: {_line(error)}"
+            raise OrganisationUnavailable(told, f"if it stays so, {REBUILD}") from error
+        except BaseException:
+            future.cancel()
+            raise
+
+
+@cache
+def _session() -> lancedb.Session:
+    return lancedb.Session(INDEX_CACHE, METADATA_CACHE)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Runs the engine for all threads of this process, so that waiting for it can be given up."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="organisation", daemon=True).start()
+    return loop
+
+
+async def _coroutine(work: Awaitable[T]) -> T:
+    return await work
+
+
+async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:
+    """Without an index of the keys: with one, Lance would let two writers insert the same key."""
+    merge = table.merge_insert("key").when_matched_update_all(where="target.revision <= source.revision")
+    await merge.when_not_matched_insert_all().use_index(False).execute(pa.Table.from_pylist(rows, schema=_THREADS))
+
+
+async def _index(table: AsyncTable) -> None:
+    await table.create_index("terms", config=_WORDS)
+    await table.create_index("repository", config=BTree())
+
+
+async def _stream(table: AsyncTable) -> Any:
+    return await table.query().select(["terms"]).to_batches()
+
+
+async def _patiently(work: Callable[[], Awaitable[object]]) -> None:
+    """Repeat what other writers keep from its turn, after a random delay."""
+    for attempt in range(TRIES):
+        try:
+            await work()
+            return
+        except _FAILURES as error:
+            if attempt == TRIES - 1 or not _BUSY.search(str(error)):
+                raise
+        await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))
+
+
+def _catalogue(generation: str) -> pa.Schema:
+    told = {"layout": str(LAYOUT), "generation": generation, "since": str(int(time()))}
+    return pa.schema([pa.field("nothing", pa.int8())], metadata=told)
+
+
+def _told(metadata: Mapping[bytes, bytes], name: bytes) -> str:
+    return metadata.get(name, b"").decode(errors="replace")
+
+
+def _begun(generation: str) -> int:
+    return int(generation.partition("-")[0] or 0)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """For a condition; each is a `literal`, or a key made of such."""
+    return ", ".join(f"'{text}'" for text in texts)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
+
+
+def _line(error: BaseException) -> str:
+    lines = str(error).split("\n")
+    return f"{type(error).__name__}: {lines[0][:300]}"

@@ -1,0 +1,371 @@
+"""The engine of an organisation's index on the real LanceDB in a folder."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lancedb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.kinds import Kind, OutcomeKind
+from bot.domain.organisation import OrganisationThread
+from bot.domain.thread import Outcome, ThreadId
+from bot.errors import UserError
+from bot.organisation.lance import LanceCandidates, open_candidates
+from bot.organisation.rows import row_of, thread_of
+from bot.organisation.term_counts import TermCounts
+from bot.recall.candidates import OrganisationUnavailable
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def thread(repository: int, id: ThreadId, terms: str, revision: int = 1, **more: object) -> OrganisationThread:
+    known = OrganisationThread(
+        repository=repository,
+        id=id,
+        revision=revision,
+        name=f"octo-org/r{repository}",
+        kind=Kind.ISSUE,
+        title=f"Title of {id}",
+        author="ada",
+        created_at=NOON,
+        terms=tuple(terms.split(" ")),
+        url=f"https://github.com/octo-org/r{repository}/issues/{id}",
+    )
+    return replace(known, **more)  # type: ignore[arg-type]
+
+
+def found(
+    index: LanceCandidates, terms: str, scope: Iterable[int] = (1, 2, 3), **more: object
+) -> list[tuple[int, ThreadId]]:
+    hits = index.search(terms.split(), set(scope), **more)  # type: ignore[arg-type]
+    return [(hit.thread.repository, hit.thread.id) for hit in hits]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[LanceCandidates]:
+    with open_candidates(str(tmp_path / "index"), "17") as opened:
+        yield opened
+
+
+def test_a_thread_is_found_at_once_as_it_was_written(index: LanceCandidates) -> None:
+    outcome = Outcome(
+        OutcomeKind.FIXED, 0, 7, "Fixed.", "bob", "MEMBER", NOON, "#12", None, "v1.2", "ABC-1", ("a",), 0.5
+    )
+    whole = thread(
+        *(1, 42, "crash when saving crash"),
+        closed_at=NOON + timedelta(days=1),
+        state_reason="completed",
+        errors=("E0277",),
+        files=("src/a.py",),
+        names=("save_all",),
+        outcome=outcome,
+    )
+    index.upsert([whole, thread(2, "ABC-7", "another crash"), thread(3, 5, "nothing of this")])
+    hits = index.search(["crash", "saving"], {1, 2})
+    assert [hit.thread for hit in hits] == [whole, thread(2, "ABC-7", "another crash")]
+    assert hits[0].score > hits[1].score > 0
+
+
+def test_only_the_scope_is_searched_and_only_what_was_there_before(index: LanceCandidates) -> None:
+    index.upsert([thread(number, 1, "crash", created_at=NOON + timedelta(days=number)) for number in (1, 2, 3)])
+    assert found(index, "crash") == [(1, 1), (2, 1), (3, 1)]
+    assert found(index, "crash", [2]) == [(2, 1)]
+    assert found(index, "crash", []) == []
+    assert found(index, "crash", [4]) == []
+    assert found(index, "", [1]) == []
+    assert found(index, "crash", before=NOON + timedelta(days=2)) == [(1, 1)]
+    assert len(found(index, "crash", limit=2)) == 2
+
+
+def test_the_later_revision_wins_and_a_tombstone_stays(index: LanceCandidates) -> None:
+    index.upsert([thread(1, 1, "crash", 5)])
+    index.upsert([thread(1, 1, "hang", 4)])
+    assert (found(index, "crash"), found(index, "hang")) == ([(1, 1)], [])
+    index.upsert([thread(1, 1, "freeze", 7), thread(1, 1, "hang", 6)])
+    assert (found(index, "crash"), found(index, "hang"), found(index, "freeze")) == ([], [], [(1, 1)])
+    index.upsert([thread(1, 1, "freeze", 8, is_gone=True)])
+    index.upsert([thread(1, 1, "freeze", 7)])
+    assert found(index, "freeze") == []
+    index.upsert([thread(1, 1, "back", 9)])
+    assert found(index, "back") == [(1, 1)]
+
+
+def test_writing_twice_changes_nothing(index: LanceCandidates) -> None:
+    for _ in range(3):
+        index.upsert([thread(1, number, "crash") for number in range(1, 20)])
+    assert sorted(found(index, "crash")) == [(1, number) for number in range(1, 20)]
+
+
+def test_what_is_erased_is_gone_with_its_tombstones(index: LanceCandidates) -> None:
+    index.delete(1)
+    index.upsert([thread(repository, key, "crash", 5) for repository in (1, 2) for key in (1, 2, "A'B")])
+    index.delete(1, [2, "A'B"])
+    assert sorted(found(index, "crash", [1])) == [(1, 1)]
+    index.delete(1)
+    assert {repository for repository, _ in found(index, "crash")} == {2}
+    index.upsert([thread(2, 1, "", 9, is_gone=True)])
+    index.delete(2)
+    index.upsert([thread(2, 1, "crash", 1)])
+    assert found(index, "crash") == [(2, 1)]
+
+
+def test_a_number_and_a_key_of_the_same_digits_are_two_threads(index: LanceCandidates) -> None:
+    index.upsert([thread(1, 7, "crash"), thread(1, "7", "crash"), thread(1, "#7", "crash")])
+    assert {key for _, key in found(index, "crash")} == {7, "7", "#7"}
+    index.delete(1, ["7"])
+    assert {key for _, key in found(index, "crash")} == {7, "#7"}
+
+
+HOSTILE = ["' OR 1=1 --", '"quoted phrase"', "+must", "-not", "AND", "OR", "a*", "(", "\\"]
+HOSTILE += ["\ud800", "\0", "a\u2028b", "é", "E", "%", "x" * 300]
+
+
+def test_terms_and_ids_are_data(index: LanceCandidates) -> None:
+    index.upsert([thread(9, 1, "secret"), thread(1, 1, "plain AND é")])
+    for term in HOSTILE:
+        assert {repository for repository, _ in found(index, term, [1])} <= {1}, term
+        assert all(repository == 1 for repository, _ in found(index, f"{term} plain secret", [1]))
+        index.delete(1, [term])
+        index.upsert([thread(1, f"id {term}"[:90], f"{term} plain", title=term)])
+        assert list(index.rarity([term])) == [term]
+    assert found(index, "secret", [9]) == [(9, 1)]
+    assert (1, 1) in found(index, "é", [1])
+    assert found(index, "e", [1]) == []
+    assert not [key for _, key in found(index, "AND", [1]) if key not in (1, "id AND")]
+    assert all(hit.thread.title != "\ud800" for hit in index.search(["plain"], {1}))
+
+
+def test_scores_are_bm25_also_of_what_was_written_after_the_index(index: LanceCandidates) -> None:
+    """By the formula of Robertson, as Lucene has it: k1 1.2, b 0.75."""
+    texts = {number: ["crash"] * (number % 4) + ["save"] * (number % 3) + ["w"] * number for number in range(1, 40)}
+    index.rebuild([thread(1, number, " ".join(words)) for number, words in texts.items() if number < 30])
+    index.compact()
+    check(index, {number: words for number, words in texts.items() if number < 30})
+    index.upsert([thread(1, number, " ".join(words)) for number, words in texts.items() if number >= 30])
+    assert sorted(key for _, key in found(index, "crash save")) == [n for n in texts if n % 4 or n % 3]
+    index.compact()
+    check(index, texts)
+
+
+def check(index: LanceCandidates, texts: dict[int, list[str]]) -> None:
+    mean = sum(map(len, texts.values())) / len(texts)
+    expected = dict.fromkeys(texts, 0.0)
+    for term in ("crash", "save"):
+        holding = sum(term in words for words in texts.values())
+        weight = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        for number, words in texts.items():
+            count = words.count(term)
+            expected[number] += weight * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(words) / mean))
+    scores = {hit.thread.id: hit.score for hit in index.search(["crash", "save"], {1})}
+    assert scores == pytest.approx({number: score for number, score in expected.items() if score}, rel=0.05)
+
+
+def test_rarity_is_that_of_the_whole_organisation(index: LanceCandidates) -> None:
+    assert index.rarity([]) == {}
+    assert set(index.rarity(["a"])) == {"a"}
+    index.rebuild([thread(number % 3, number, "common" + " rare" * (number < 3)) for number in range(1, 101)])
+    rarity = index.rarity(["common", "rare", "unknown", "it's"])
+    assert rarity["common"] == pytest.approx(math.log(1 + 0.5 / 100.5))
+    assert rarity["rare"] == pytest.approx(math.log(1 + 98.5 / 2.5))
+    assert rarity["unknown"] == rarity["it's"] > rarity["rare"]
+
+
+def test_a_compaction_counts_terms_again_after_growth(index: LanceCandidates) -> None:
+    index.upsert([thread(1, number, "common") for number in range(1, 11)])
+    index.compact()
+    assert index.rarity(["common"])["common"] == pytest.approx(math.log(1 + 0.5 / 10.5))
+    index.upsert([thread(1, number, "other") for number in range(11, 41)])
+    index.compact()
+    assert index.rarity(["common"])["common"] == pytest.approx(math.log(1 + 30.5 / 10.5))
+
+
+def test_rare_terms_are_dropped_before_memory_is_full() -> None:
+    counts = TermCounts(most=100)
+    for number in range(5_000):
+        counts.add(["common", f"once-{number}", *(["often"] if number % 5 == 0 else [])])
+    assert counts.threads == 5_000
+    assert counts.kept["common"] == 5_000
+    assert counts.kept["often"] >= 900
+    assert len(counts.kept) <= 100
+
+
+def test_a_rebuild_replaces_everything_at_once_and_others_see_it(index: LanceCandidates, tmp_path: Path) -> None:
+    index.upsert([thread(1, 1, "old crash")])
+    with open_candidates(str(tmp_path / "index"), "17") as other:
+        assert found(other, "crash") == [(1, 1)]
+
+        def reading() -> Iterator[OrganisationThread]:
+            yield thread(2, 1, "new crash")
+            assert found(other, "crash") == [(1, 1)]
+            yield thread(2, 2, "new crash")
+
+        index.rebuild(reading())
+        assert sorted(found(other, "crash")) == sorted(found(index, "crash")) == [(2, 1), (2, 2)]
+        other.upsert([thread(2, 3, "crash")])
+        assert (2, 3) in found(index, "crash")
+
+
+def test_a_rebuild_that_fails_leaves_the_old_one(index: LanceCandidates) -> None:
+    index.upsert([thread(1, 1, "crash")])
+
+    def broken() -> Iterator[OrganisationThread]:
+        yield thread(2, 1, "crash")
+        raise KeyError("the branch is damaged")
+
+    with pytest.raises(KeyError):
+        index.rebuild(broken())
+    assert found(index, "crash") == [(1, 1)]
+
+
+def test_of_two_rebuilds_the_one_that_began_later_stays(index: LanceCandidates) -> None:
+    def slow() -> Iterator[OrganisationThread]:
+        yield thread(1, 1, "early crash")
+        index.rebuild([thread(2, 2, "late crash")])
+
+    index.rebuild(slow())
+    assert found(index, "crash") == [(2, 2)]
+
+
+def test_an_empty_rebuild_is_an_empty_index(index: LanceCandidates) -> None:
+    index.upsert([thread(1, 1, "crash")])
+    index.rebuild([])
+    assert found(index, "crash") == []
+    index.upsert([thread(1, 2, "crash")])
+    index.compact()
+    assert found(index, "crash") == [(1, 2)]
+
+
+def test_tenants_never_share_a_table(tmp_path: Path) -> None:
+    place = str(tmp_path / "index")
+    with open_candidates(place, "17") as one, open_candidates(place, "18") as two:
+        one.upsert([thread(1, 1, "crash")])
+        assert found(two, "crash") == []
+        two.delete(1)
+        assert found(one, "crash") == [(1, 1)]
+    for name in ("", "../17", "a/b", "17\n"):
+        with pytest.raises(ValueError, match="tenant"):
+            open_candidates(place, name)
+
+
+def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"give a folder, s3://…"):
+        open_candidates("ftp://example.com/index", "17")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OrganisationUnavailable, match="the index of the organisation"):
+        open_candidates(str(tmp_path / "file"), "17")
+
+
+def test_only_its_owner_may_read_a_new_folder(tmp_path: Path) -> None:
+    open_candidates(str(tmp_path / "index"), "17").close()
+    assert (tmp_path / "index").stat().st_mode & 0o777 == 0o700
+
+
+def test_another_layout_is_told_and_a_rebuild_heals_it(index: LanceCandidates, tmp_path: Path) -> None:
+    index.upsert([thread(1, 1, "crash")])
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("nothing", pa.int8())], metadata={"layout": "99", "generation": "x"})
+    lancedb.connect(tmp_path / "index/17").create_table("catalogue", schema=schema, mode="overwrite")
+    for use in (lambda: index.search(["crash"], {1}), lambda: index.upsert([thread(1, 2, "crash")]), index.compact):
+        with pytest.raises(OrganisationUnavailable, match="another layout: 99; run: precedent org rebuild"):
+            use()
+    index.rebuild([thread(1, 1, "crash")])
+    assert found(index, "crash") == [(1, 1)]
+
+
+DAMAGES = {
+    "the catalogue's version": "catalogue.lance/_versions/*",
+    "the threads' versions": "threads-*.lance/_versions/*",
+    "their data": "threads-*.lance/data/*",
+    "their indexes": "threads-*.lance/_indices/*/*",
+    "the counts": "counts-*.lance/data/*",
+}
+
+
+@pytest.mark.parametrize("how", ["cut", "noise", "empty", "gone"])
+@pytest.mark.parametrize("what", DAMAGES)
+def test_damage_is_told_or_harmless_and_a_rebuild_heals_it(what: str, how: str, tmp_path: Path) -> None:
+    whole = [thread(1, number, f"crash w{number}") for number in range(1, 50)]
+    with open_candidates(str(tmp_path / "index"), "17") as index:
+        index.rebuild(whole)
+    for path in (tmp_path / "index/17").glob(DAMAGES[what]):
+        content = path.read_bytes()
+        damaged = {"cut": content[: len(content) // 2], "noise": content[::-1], "empty": b"", "gone": b""}[how]
+        path.unlink() if how == "gone" else path.write_bytes(damaged)
+    with open_candidates(str(tmp_path / "index"), "17") as index:
+        for use in (lambda: index.search(["crash"], {1}), lambda: index.rarity(["crash"]), index.compact):
+            with suppress(OrganisationUnavailable):  # told, and nothing else
+                use()
+        index.rebuild(whole)
+        assert len(found(index, "crash")) == 49
+        index.upsert([thread(1, 50, "crash")])
+        index.compact()
+        assert len(found(index, "crash")) == 50
+
+
+def test_searches_and_writes_of_several_threads_go_together(index: LanceCandidates) -> None:
+    index.upsert([thread(1, 1, "crash")])
+    failures: list[BaseException] = []
+
+    def write(start: int) -> None:
+        try:
+            for number in range(start, start + 8):
+                index.upsert([thread(1, number, "crash"), thread(1, 1, "crash", number)])
+        except OrganisationUnavailable as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(start,)) for start in (2, 6, 10)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert found(index, "crash")
+    assert failures == []
+    assert sorted(found(index, "crash")) == [(1, number) for number in range(1, 18)]
+
+
+WORDS = st.text(st.characters(codec=None), max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(WORDS, max_size=8), WORDS, st.one_of(st.integers(1, 2**53 - 1), st.text(min_size=1, max_size=30)), WORDS
+)
+def test_a_row_gives_its_thread_back_whatever_it_holds(terms: list[str], title: str, id: ThreadId, quote: str) -> None:
+    given = replace(thread(1, id, ""), title=title, terms=tuple(terms), outcome=Outcome(quote=quote))
+    row = row_of(given)
+    row["terms"].encode()
+    row["document"].encode("ascii")
+    assert row["key"].isascii()
+    assert not {"'", '"', "\\", " "} & set(row["key"])
+    back = thread_of(row)
+    assert back is not None
+    assert back.created_at == given.created_at
+    assert set(back.terms) <= set(given.terms)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"id":0}',
+        '{"id":1,"kind":"x"}',
+        "[" * 100_000,
+        '{"id":1,"kind":"issue","outcome":[1]}',
+    ],
+)
+def test_a_damaged_row_is_no_thread(document: str) -> None:
+    row = row_of(thread(1, 1, "crash"))
+    assert thread_of({**row, "document": document}) is None
