@@ -131,7 +131,7 @@ def _possible(match: Match, scene: CommentPhrases) -> Item:
 
 
 def _other(other: OrganisationMatch, scene: CommentPhrases) -> Item:
-    """A thread of another repository, with links into that one: neither titles nor pull requests of ours belong there.
+    """A thread of another repository, with links into that one; our titles and pull requests do not belong there.
 
     Without the host for links that leave no backlink there are no links at all.
     """

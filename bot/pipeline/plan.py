@@ -148,7 +148,7 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
 
 
 def _others(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
-    """The threads of other repositories to show beside the context; in a renewal only if some stand there already."""
+    """The threads of other repositories to show with the context; in a renewal only if some stand there already."""
     kept = base.stood.others if base.stood else ()
     if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
         return ()

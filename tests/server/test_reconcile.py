@@ -536,6 +536,11 @@ def test_what_is_gone_is_only_gone() -> None:
     assert gathered(happened("opened"), commented(11), happened("deleted")) == [(happened("deleted"), [1, 2, 3])]
 
 
+def test_what_changed_in_another_repository_is_an_event_besides_what_happened_to_the_issue() -> None:
+    elsewhere = Event("organisation", number=5)
+    assert gathered(elsewhere, happened("edited"), elsewhere) == [(elsewhere, [1, 3]), (happened("edited"), [2])]
+
+
 def test_issues_come_in_the_order_of_their_first_deliveries_and_looking_again_comes_last() -> None:
     found = gathered(
         Event("catch-up"), happened("opened", 9), happened("opened", 3), Event("push"), happened("closed", 9)

@@ -224,6 +224,8 @@ def other_values(each: Described) -> list[Any]:
     if isinstance(each.default, tuple):
         if "two numbers" in each.bounds:
             return [("#12 #7: one crash",)]
+        if "owner/name" in each.bounds:
+            return [("octo-org/sdk-*",)]
         return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
     choices = each.bounds.split(", ")
     return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]
