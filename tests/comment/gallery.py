@@ -247,7 +247,7 @@ GALLERY: dict[str, Shown] = {
         Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
     ),
     "organisation": Shown(
-        "What other repositories of the organisation solved, on a [server](self-hosting.md) that searches them.",
+        "A fix and a workaround in other repositories, on a [server](self-hosting.md) that searches them.",
         Context(organisation=ELSEWHERE),
     ),
     "from-the-docs": Shown("No similar issue, but a wiki page and a release that fit.", Context(pages=PAGES)),

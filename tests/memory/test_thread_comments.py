@@ -94,8 +94,10 @@ def test_a_comment_that_shows_only_other_repositories_stands_until_it_shows_none
     memory = place.memory()
     assert memory.state.thread_comments([4])[4].comments == (alone,)
     assert b'"shows":[]' in place.files("comments")["comments/0000.jsonl"]  # earlier versions ask for it
-    stand(memory, replace(alone, at=at(3), others=()))
+    stand(memory, replace(alone, at=at(3), others=()), replace(alone, id=205))
     assert place.memory().state.thread_comments([4]) == {}
+    remember(place.memory(), Tombstone(205, at(5)))
+    assert place.memory().state.thread_comments([205])[205].comments == ()
 
 
 def test_other_repositories_are_read_within_bounds_and_damage_costs_the_comment() -> None:

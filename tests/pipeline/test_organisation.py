@@ -114,6 +114,12 @@ def desk(opened: Path, tmp_path: Path) -> Iterator[Desk]:
         yield Desk(office)
 
 
+def edit(desk: Desk, number: int) -> None:
+    """A person writes something into our comment."""
+    (comment,) = desk.office.github.comments_by(BOT, number)
+    desk.office.github.edit_comment(comment.id, f"{comment.body}\nI looked at it.")
+
+
 def writes(desk: Desk) -> list[str]:
     return [f"{one.method} {one.path}" for one in desk.office.github.recent if one.method in ("POST", "PATCH")]
 
@@ -213,8 +219,7 @@ def test_a_comment_of_an_issue_that_is_closed_or_locked_by_now_is_renewed_too(de
 
 def test_what_may_not_be_seen_goes_even_if_a_person_edited_the_comment(desk: Desk) -> None:
     number = desk.ask("As in #1.")
-    (comment,) = desk.office.github.comments_by(BOT, number)
-    desk.office.github.edit_comment(comment.id, f"{comment.body}\nI looked at it.")
+    edit(desk, number)
     desk.change(number)  # all are still visible
     assert HEADING in desk.texts(number)[0]
     desk.others.visible = (PROXY,)
@@ -223,17 +228,22 @@ def test_what_may_not_be_seen_goes_even_if_a_person_edited_the_comment(desk: Des
     assert ("cookie" in text, "it was withdrawn" in text) == (False, True)
 
 
+@pytest.mark.parametrize("is_edited", [False, True])
 @pytest.mark.parametrize("change", ["switched off", "no search", "setting"])
-def test_what_cannot_be_looked_at_any_more_leaves_the_comment_at_its_next_renewal(desk: Desk, change: str) -> None:
+def test_what_cannot_be_looked_at_any_more_leaves_the_comment_at_its_next_renewal(
+    desk: Desk, change: str, is_edited: bool
+) -> None:
     number = desk.ask("As in #1.")
     asked = len(desk.others.asked)
+    if is_edited:
+        edit(desk, number)
     if change == "setting":
         desk.office.settings = Settings()
     if change == "switched off":
         desk.office.say("/precedent off", by="hubot", on=number)
     desk.run(Event("organisation", number=number), searches=change != "no search")
     assert HEADING not in desk.texts(number)[0]
-    assert (DECISION in desk.texts(number)[0]) is (change != "switched off")
+    assert (DECISION in desk.texts(number)[0]) is (change != "switched off" and not is_edited)
     assert (len(desk.others.asked), desk.known(number)) == (asked, ())
 
 
@@ -313,8 +323,7 @@ def test_a_renewal_is_owed_until_others_can_be_read(desk: Desk, fault: ForgeErro
 def test_a_run_that_dies_leaves_the_next_one_what_is_to_go(desk: Desk, stage: str, is_edited: bool) -> None:
     number = desk.ask("As in #1.")
     if is_edited:
-        (comment,) = desk.office.github.comments_by(BOT, number)
-        desk.office.github.edit_comment(comment.id, f"{comment.body}\nI looked at it.")
+        edit(desk, number)
     desk.others.visible = (PROXY, THIRD)
 
     def die(at: str) -> None:

@@ -20,7 +20,7 @@ from bot.pipeline.plan import BUSY
 from bot.server.delivery_groups import coalesced
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from bot.server.reconcile import PAUSES, TROUBLE, reconcile
+from bot.server.reconcile import NOTHING, PAUSES, TROUBLE, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import holds
@@ -93,6 +93,16 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     assert (known.name, known.private) == ("octo-org/app", True)
     assert known.cursor
     assert town.here.inbox.budgets().left(CORE)[known.repository.installation] > 0
+
+
+def test_a_change_in_another_repository_is_looked_at_whatever_the_run_did_before(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.hear_of(project, Event("issues", "edited", number), Event("organisation", number=number))
+    town.run(town.repository(project))
+    rows = town.here.inbox.deliveries(limit=10)
+    assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING)]
 
 
 @pytest.mark.parametrize("granted", [True, False])
