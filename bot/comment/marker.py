@@ -6,7 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from bot.domain.answer import Context, Match, Mention
+from bot.domain.answer import Context, Match, Mention, OrganisationMatch
 from bot.domain.changes import FixInfo, OpenPull
 from bot.errors import UserError
 
@@ -33,6 +33,7 @@ def fingerprint(context: Context) -> str:
         context.elsewhere,
         *([[(m.id, m.title, m.state, m.why) for m in context.possible]] if context.possible else []),
         *([("pulls", list(map(_pull_facts, context.pulls)))] if context.pulls else []),
+        *([("organisation", list(map(_other_facts, context.organisation)))] if context.organisation else []),
     )
     return _hash(repr(facts))
 
@@ -61,6 +62,10 @@ def _mention_facts(mention: Mention) -> tuple[object, ...]:
 def _match_facts(match: Match) -> tuple[object, ...]:
     facts = (match.id, match.title, match.state, match.outcome, match.why, match.files, _fix_facts(match.fix))
     return (*facts, match.asked_on, match.may_be_back)
+
+
+def _other_facts(other: OrganisationMatch) -> tuple[object, ...]:
+    return (*other.key, other.repository, *_match_facts(other.match))
 
 
 def _fix_facts(fix: FixInfo | None) -> tuple[object, ...]:

@@ -178,6 +178,10 @@ class Renderer:
             yield {**view_of(part, self._links, now, words), **frame, "words": ours}
 
 
+_CUT = ("possible", "elsewhere", "also_mentioned", "pages", "organisation", "open_now", "seen_before", "mentioned")
+"""The sections of a comment that is too long, in the order in which they lose their hits."""
+
+
 def shrunk(context: Context) -> Iterator[Context]:
     """The context, then smaller and smaller ones: first without conversations, then without hits, from the end."""
     yield context
@@ -188,7 +192,7 @@ def shrunk(context: Context) -> Iterator[Context]:
                 hits[place] = replace(hits[place], conversation=())
                 context = _with(context, section, hits)
                 yield context
-    for section in ("possible", "elsewhere", "also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
+    for section in _CUT:
         while hits := list(getattr(context, section)):
             context = _with(context, section, hits[:-1])
             yield context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -25,7 +26,7 @@ from bot.comment.outcome_text import (
     version,
     why,
 )
-from bot.domain.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.card import number_of
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import LEFT_OUT, first_paragraph
@@ -40,6 +41,7 @@ _QUOTED = "  > "
 _COMMENT = re.compile(r"#(?:issue|discussion)comment-(\d{1,20})", re.ASCII)
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
+MAX_OTHERS = 2
 
 Item = dict[str, object]
 
@@ -53,6 +55,7 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "elsewhere": _elsewhere(context.elsewhere, words),
         "seen_before": [_seen_before(match, scene) for match in context.seen_before],
         "open_now": [_open_now(match, scene) for match in context.open_now],
+        "organisation": [_other(other, scene) for other in context.organisation[:MAX_OTHERS]],
         "pages": [_page(page, scene) for page in context.pages],
         "possible": [_possible(match, scene) for match in context.possible],
     }
@@ -124,6 +127,23 @@ def _possible(match: Match, scene: CommentPhrases) -> Item:
         link=scene.thread(match.id, match.kind),
         facts=[words.texts["still_open"] if is_open else fact],
         why=why(match.why, (), scene),
+    )
+
+
+def _other(other: OrganisationMatch, scene: CommentPhrases) -> Item:
+    """A thread of another repository, with links into that one; our titles and pull requests do not belong there.
+
+    Without the host for links that leave no backlink there are no links at all.
+    """
+    match, links = other.match, scene.links
+    repository = other.repository if links.redirect else ""
+    there = replace(scene, links=replace(links, repo=repository), titles={match.id: match.title}, pulls={})
+    what, where = ending(match, there), code_span(other.repository, ELSEWHERE_CHARS)
+    return _item(
+        link=there.thread(match.id, match.kind),
+        facts=[scene.words.say("in_repository", repository=where, what=what) if where else what],
+        quote=ending_quote(match, there),
+        why=why(match.why, (), there),
     )
 
 

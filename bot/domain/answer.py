@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 from bot.domain.card import Passage, number_of
 from bot.domain.changes import FixInfo, OpenPull, StandingComment
+from bot.domain.changes import OrganisationKey as OrganisationKey  # noqa: PLC0414 - a noun of answers, kept by memory
 from bot.domain.kinds import Kind
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId
 
@@ -115,13 +115,6 @@ class PageHit:
     similarity: float
 
 
-class OrganisationKey(NamedTuple):
-    """A thread of an organisation: GitHub's number of its repository, and its id there."""
-
-    repository: int
-    thread: ThreadId
-
-
 @dataclass(frozen=True, slots=True)
 class OrganisationMatch:
     """A thread of another repository, to be shown in a comment or a search.
@@ -160,7 +153,7 @@ class Context:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.mentioned or self.seen_before or self.open_now or self.pages)
+        return not (self.mentioned or self.seen_before or self.open_now or self.pages or self.organisation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Record, ThreadId, Tombstone
@@ -81,6 +82,13 @@ class OpenPull:
     seen_at: datetime | None = None
 
 
+class OrganisationKey(NamedTuple):
+    """A thread of an organisation: GitHub's number of its repository, and its id there."""
+
+    repository: int
+    thread: ThreadId
+
+
 @dataclass(frozen=True, slots=True)
 class StandingComment:
     """One of our comments on thread ``id``, or one about to be posted, with what is needed to keep it true.
@@ -89,7 +97,8 @@ class StandingComment:
     worked out: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
     threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
     (`bot.domain.answer.mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is renewed.
-    ``pulls`` are the open pull requests in it that the forge named: a renewal does not ask for them again.
+    ``pulls`` are the open pull requests in it that the forge named: a renewal does not ask for them again. ``others``
+    are the threads of other repositories in it.
     """
 
     id: ThreadId
@@ -100,6 +109,11 @@ class StandingComment:
     quotes: tuple[str, ...] = ()
     trying_since: datetime | None = None
     pulls: tuple[OpenPull, ...] = ()
+    others: tuple[OrganisationKey, ...] = ()
+
+    @property
+    def is_gone(self) -> bool:
+        return not (self.shows or self.others)
 
     @property
     def comment_key(self) -> CommentKey:
@@ -243,9 +257,9 @@ class Changes:
 
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
     ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one;
-    ``discussions`` how far those were read. The comments to renew follow from ``records``, ``fixes`` and ``requests``;
-    ``renewed`` lists those that were. Threads in ``unseen`` are shown nowhere until they are read again: GitHub neither
-    shows them nor says that they are gone.
+    ``discussions`` how far those were read. The comments to renew follow from ``records``, ``fixes`` and ``requests``,
+    and ``owed`` has others; ``renewed`` lists those that were. Threads in ``unseen`` are shown nowhere until they are
+    read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
     ``links`` has an item for each thread that was compared for clusters, also where nothing was found; all threads from
     ``linked_to`` on were. ``relink``: all are to be compared again.
@@ -256,6 +270,7 @@ class Changes:
     requests: tuple[Request, ...] = ()
     fixes: tuple[FixInfo, ...] = ()
     standing: tuple[StandingComment, ...] = ()
+    owed: tuple[Renewal, ...] = ()
     renewed: tuple[Renewal, ...] = ()
     notices: tuple[ReleaseNotice, ...] = ()
     unseen: tuple[Tombstone, ...] = ()

@@ -16,6 +16,7 @@ from bot.domain.changes import (
     AnswerRecord,
     FixInfo,
     OpenPull,
+    OrganisationKey,
     ReleaseNotice,
     Renewal,
     Request,
@@ -162,6 +163,7 @@ def edit_shards(
 ANSWER_STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
 NOTICE_STATES = ANSWER_STATES - {"withdrawn"}
 MAX_FILES = 5
+MAX_OTHERS = 4
 MAX_ABOUT = MAX_PULLS = 20
 MAX_PATH = 1_024
 _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later version may know more commands than this one
@@ -243,7 +245,8 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
     """Our comments and notices on a thread and those that show it as JSON, with its id once; None for no comment."""
     if not (linked.comments or linked.shown_in or linked.notices):
         return None
-    comments, notices = (list(map(_without_id, listed)) for listed in (linked.comments, linked.notices))
+    comments = [{"shows": [], **_without_id(one)} for one in linked.comments]  # every version asks for that field
+    notices = list(map(_without_id, linked.notices))
     shown_in = [list(key) for key in linked.shown_in]
     return without_defaults({"id": linked.id, "comments": comments, "shown_in": shown_in, "notices": notices})
 
@@ -269,7 +272,13 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
         quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
         trying_since=time_or_none(line.get("trying_since")),
         pulls=tuple(map(_parse_pull, _listed(line.get("pulls", ()), MAX_PULLS))),
+        others=tuple(map(_parse_other, _listed(line.get("others", ()), MAX_OTHERS))),
     )
+
+
+def _parse_other(pair: Sequence[Any]) -> OrganisationKey:
+    repository, thread = pair
+    return OrganisationKey(_number(repository), parse_key(thread))
 
 
 def _parse_pull(line: Line) -> OpenPull:

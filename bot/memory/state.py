@@ -245,7 +245,7 @@ class MemoryState:
         self._comments.put(changes.standing)
         if changes.read_whole:
             self._relist()
-        manifest = self.manifest.with_owed((), changes.renewed).with_pages(changes.pages)
+        manifest = self.manifest.with_owed(changes.owed, changes.renewed).with_pages(changes.pages)
         manifest = manifest.with_written(self._comments.tell(changes.notices)).with_told(changes.told_until)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
         manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)

@@ -61,7 +61,7 @@ class ThreadCommentChanges:
     def drop(self, ids: Iterable[ThreadId]) -> None:
         """Remove the comments and notices on threads that are gone."""
         linked = self.of(ids)
-        self.put(replace(one, shows=(), quotes=()) for each in linked.values() for one in each.comments)
+        self.put(replace(one, shows=(), quotes=(), others=()) for each in linked.values() for one in each.comments)
         gone = {key for key, each in linked.items() if each.notices}
         self._gone |= gone
         self._notices = {key: notices for key, notices in self._notices.items() if key not in gone}
@@ -79,7 +79,7 @@ class ThreadCommentChanges:
     def _now(self, stored: ThreadComments) -> ThreadComments:
         comments = {one.reply: one for one in stored.comments} | self._comments.get(stored.id, {})
         shown = dict.fromkeys(stored.shown_in, True) | self._shown.get(stored.id, {})
-        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
+        standing = (comments[reply] for reply in sorted(comments) if not comments[reply].is_gone)
         keys = sorted((key for key, is_shown in shown.items() if is_shown), key=lambda key: (sort_key(key[0]), key[1]))
         notices = () if stored.id in self._gone else stored.notices
         told = newest_notices((*notices, *self._notices.get(stored.id, {}).values()))

@@ -23,7 +23,14 @@ from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
 from bot.pipeline.release_notices import plan_notices, publish_notices
-from bot.pipeline.renewal import look_for_releases, plan_renewals, promise_renewals, promised_reply, publish_renewals
+from bot.pipeline.renewal import (
+    look_for_releases,
+    owe_renewal,
+    plan_renewals,
+    promise_renewals,
+    promised_reply,
+    publish_renewals,
+)
 from bot.pipeline.replies import prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
@@ -48,6 +55,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     plans = plan_comments(_due(state, run), state, run)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, run)
+    owe_renewal(event, run)
     renewals = plan_renewals(plans, state, run)
     plans += renewals.plans
     refreshed = _stored_requests(promise_replies(replies, run), refresh=True)

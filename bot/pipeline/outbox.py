@@ -38,7 +38,7 @@ class CommentPlan:
     ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the comment
     is updated because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages.
     ``stood`` is what memory knows of the existing comment; ``is_false`` says that it quotes something that its author
-    took back.
+    took back, or shows an issue of another repository that may not be shown here any more.
     """
 
     thread: Thread
@@ -104,7 +104,7 @@ class CommentPlan:
     @property
     def must_match(self) -> bool:
         """Whether the same facts are not enough, because the words differ, or may differ."""
-        return self.is_false or (self.stood is not None and not self.stood.quotes)
+        return self.is_false or (self.stood is not None and bool(self.stood.shows) and not self.stood.quotes)
 
     @property
     def is_counted(self) -> bool:
@@ -177,7 +177,7 @@ def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
 def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = False) -> StandingComment | None:
     """What memory keeps of the comment after this plan; None if nothing new.
 
-    Until the comment ``is_written``, it counts as quoting what both the old and the new text quote, so that a false
+    Until the comment ``is_written``, it counts as showing what both the old and the new text show, so that a false
     quote is still found after a crash.
     """
     key, stood = plan.thread.id, plan.stood
@@ -186,15 +186,17 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
     new = StandingComment(key, now)
     if plan.text and not plan.removed and (plan.own or plan.is_new):
         asked = tuple(pull for pull in plan.context.pulls if pull.seen_at)
-        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes, pulls=asked)
+        others = tuple(other.key for other in plan.context.organisation)
+        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes, None, asked, others)
     elif plan.own is None and not plan.removed:
         return None
     if plan.is_left_alone or (plan.own and plan.standing_state and stood and stood.content == plan.content):
         return None
     if plan.renews and stood and not is_written and (plan.is_false or not plan.text):
         shows, quotes = (*new.shows, *stood.shows), (*new.quotes, *stood.quotes)
-        return replace(new, shows=tuple(dict.fromkeys(shows)), quotes=tuple(sorted(set(quotes))))
-    return new if new.shows or stood else None
+        others = tuple(dict.fromkeys((*stood.others, *new.others)))
+        return replace(new, shows=tuple(dict.fromkeys(shows)), quotes=tuple(sorted(set(quotes))), others=others)
+    return new if stood or not new.is_gone else None
 
 
 def settle(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
-from bot.domain.answer import Context, Silent, has_false_quotes, quoted_in, shown_in
+from bot.domain.answer import Context, OrganisationMatch, Silent, has_false_quotes, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, redo, refreshed
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
@@ -126,14 +127,16 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
     """The plan with its answer and the sealed comment. Threads in ``kept`` count as similar in any case."""
     thread, memory = base.thread, run.memory
     is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
-    base = replace(base, is_false=is_false)
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
-        return replace(base, answer=Silent(SWITCHED_OFF))
+        return replace(base, answer=Silent(SWITCHED_OFF), is_false=is_false or _shows_others(base))
     if not base.renews:
         fetch_missing(_pointed_at(thread, run), run, f"mentioned in issue {thread.id}")
     context = _recalled(thread, run, kept, looks_again=not base.renews)
     if base.stood:
         context = with_pulls(context, visible_pulls(base.stood.pulls, thread, run), thread)
+    others = _others(base, context, run)
+    context = replace(context, organisation=others[: run.settings.organisation.results])
+    base = replace(base, is_false=is_false or _shows_others(base, others))
     said = comment_on(thread, context, run.renderer)
     if isinstance(said.answer, Silent):
         return replace(base, answer=said.answer)
@@ -142,6 +145,22 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
     context = said.answer.context
     quotes = quoted_in(context, memory.records(shown_in(context)))
     return replace(base, answer=said.answer, text=seal(said.text, fingerprint(context)), quotes=quotes)
+
+
+def _others(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
+    """The threads of other repositories to show with the context; in a renewal only if some stand there already."""
+    kept = base.stood.others if base.stood else ()
+    if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
+        return ()
+    try:
+        return run.organisation.find(base.thread, context, kept)
+    except Gone as error:  # another thread: this one is there
+        raise ForgeError(error.cause, error.remedy) from error
+
+
+def _shows_others(base: CommentPlan, allowed: Iterable[OrganisationMatch] = ()) -> bool:
+    """Whether the existing comment shows a thread of another repository that is not among the allowed ones."""
+    return base.stood is not None and not {other.key for other in allowed}.issuperset(base.stood.others)
 
 
 def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:

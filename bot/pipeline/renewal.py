@@ -10,7 +10,7 @@ from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
 from bot.domain.thread import Record, Thread
 from bot.github.errors import ForgeError, Gone
-from bot.github.events import CALM, Event
+from bot.github.events import CALM, ORGANISATION, Event
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment, own_comment
 from bot.pipeline.outbox import DELETED, EDITED, NOTHING, CommentPlan, is_ours, promise, standing_comment
@@ -39,6 +39,12 @@ class Renewals:
 
     def settle(self, comment_key: CommentKey) -> None:
         self.settled += self.owed.get(comment_key, [])
+
+
+def owe_renewal(event: Event, run: RunContext) -> None:
+    """Note that the comment on the event's thread is to be worked out again, as another repository changed."""
+    if event.name == ORGANISATION and event.number:
+        run.memory.stage(Changes(owed=(Renewal(event.number, 0, event.number, run.now),)))
 
 
 def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunContext) -> Renewals:

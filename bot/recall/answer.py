@@ -108,7 +108,7 @@ def _is_first(thread: Thread, library: Library) -> bool:
 def decide(context: Context) -> Answer:
     """Speak if there is anything useful to show; unknown references alone are not."""
     resolved = any(not mention.missing for mention in context.mentioned)
-    if resolved or context.seen_before or context.open_now or context.pages:
+    if resolved or context.seen_before or context.open_now or context.pages or context.organisation:
         return Speak(context)
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.github.events import Event
+from bot.github.events import ORGANISATION, Event
 from bot.server.inbox import FOLLOW_UP
 from bot.server.model import Delivery
 
@@ -41,8 +41,8 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
 
 
 def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
-    if not event.number:
-        return 0, event.name
+    if not event.number or event.name == ORGANISATION:
+        return event.number or 0, event.name
     is_comment = event.name == COMMENT and event.may_be_answered and not is_gone
     return event.number, COMMENT if is_comment else "issues"
 

@@ -27,7 +27,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import CALM
+from bot.github.events import CALM, ORGANISATION
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
@@ -330,7 +330,8 @@ class RepositoryRun:
         if group.event.name == FOLLOW_UP:
             return any(each.state == "done" for each in self.results.values())
         known = self.spoken.get(group.number)
-        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
+        asks_again = group.event.name in (COMMENT, ORGANISATION) or group.event.forgets
+        return bool(known and not known.error) and not asks_again
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""

@@ -4,9 +4,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
-from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
+from bot.domain.answer import (
+    CondensedTurn,
+    Context,
+    Earlier,
+    Match,
+    Mention,
+    OrganisationKey,
+    OrganisationMatch,
+    PageHit,
+)
 from bot.domain.card import Passage
-from bot.domain.changes import OpenPull
+from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
 GITHUB = CommentLinks("https://github.com", "octo-org/hello-world", redirect=True)
@@ -77,6 +86,18 @@ def seen(outcome: Outcome, **rest: object) -> Context:
 
 FIXED = quoted(OutcomeKind.FIXED, fix="#30", evidence=("closed by a pull request",))
 
+RELEASED = FixInfo(31, "#57", NOW, True, "9c1d2e3", day(5, 3), ("sdk/cookie.py",), "v4.2", day(5, 9))
+
+
+def other(match: Match, repository: str = "octo-org/sdk") -> OrganisationMatch:
+    return OrganisationMatch(OrganisationKey(31, match.id), repository, match)
+
+
+ORGANISATION = (
+    other(ended(quoted(OutcomeKind.FIXED, fix="#57"), id=31, title="The cookie is never sent", fix=RELEASED)),
+    other(replace(OPEN, id=5, kind=Kind.DISCUSSION), "octo-org/server"),
+)
+
 HOSTILE_TITLE = (
     "@octo-org/team closes #3 ![x](https://evil.example/p.png) </details> [a](b) | `c` \u202eevil\u200b\n# h"
 )
@@ -109,6 +130,19 @@ HOSTILE = Context(
     ),
     open_now=(Match(8, HOSTILE_TITLE, 0.7, "open", day(6, 5), why=(HOSTILE_TEXT,)),),
     pages=(PageHit(HOSTILE_TITLE, "javascript:alert(1)", HOSTILE_TEXT, 0.7),),
+    organisation=(
+        other(
+            ended(
+                quoted(OutcomeKind.FIXED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="octo-org/sdk#57"),
+                title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"),
+            ),
+            "octo-org/sdk#4 `x`](https://evil.example) @octocat",
+        ),
+        other(
+            ended(quoted(OutcomeKind.DUPLICATE, HOSTILE_TEXT, duplicate_of=12), title=HOSTILE_TITLE, id=12),
+            "octo-org/issues",
+        ),
+    ),
 )  # fmt: skip
 
 LONG = Context(
@@ -208,6 +242,17 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
         ),
         GITHUB,
     ),
+    "organisation": (Context(seen_before=(ended(FIXED),), organisation=ORGANISATION), GITHUB),
+    "organisation_alone": (
+        Context(
+            organisation=(
+                other(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12))),
+                other(ended(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"), why=())),
+            )
+        ),
+        GITHUB,
+    ),
+    "organisation_enterprise": (Context(mentioned=(MENTION,), organisation=ORGANISATION), ENTERPRISE),
     "fixed_by_commit": (seen(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")), GITHUB),
     "fixed_by_number": (seen(quoted(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")), GITHUB),
     "answered": (seen(quoted(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),

@@ -1,11 +1,11 @@
-"""Twelve comments of different kinds, each as a reader of the sample project might meet it."""
+"""Thirteen comments of different kinds, each as a reader of the sample project might meet it."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.domain.answer import Context, Earlier, Match, Mention, PageHit
+from bot.domain.answer import Context, Earlier, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from tests.comment.contexts import turn
@@ -129,6 +129,26 @@ PAGES = (
     ),
 )  # fmt: skip
 
+ELSEWHERE = (
+    OrganisationMatch(
+        OrganisationKey(31, 212), "octo-org/sdk",
+        login(
+            id=212, title="The session cookie is never sent", conversation=(),
+            outcome=replace(
+                LOGIN, quote="Since 4.2 the client sets `SameSite=Lax`; before that the browser dropped the cookie.",
+            ),
+            fix=replace(LOGIN_FIX, ref="#218", release="v4.2", files=()),
+        ),
+    ),
+    OrganisationMatch(
+        OrganisationKey(32, 90), "octo-org/deploy",
+        closed(
+            90, "Logged out behind the proxy", WORKED_AROUND, closed_at=at(2026, 2, 15),
+            why=("both name `X-Forwarded-Proto`",),
+        ),
+    ),
+)  # fmt: skip
+
 GERMAN = """\
 mentioned: "Hier erwähnt"
 seen_before: "Schon einmal da gewesen"
@@ -225,6 +245,10 @@ GALLERY: dict[str, Shown] = {
     "pull-requests": Shown(
         "Mentioned pull requests, and threads in other repositories, which do not get a backlink.",
         Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
+    ),
+    "organisation": Shown(
+        "A fix and a workaround in other repositories, on a [server](self-hosting.md) that searches them.",
+        Context(organisation=ELSEWHERE),
     ),
     "from-the-docs": Shown("No similar issue, but a wiki page and a release that fit.", Context(pages=PAGES)),
     "reply": Shown(

@@ -1,4 +1,4 @@
-"""The twelve comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
+"""The thirteen comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def test_the_page_has_our_structure_and_reaches_nobody(name: str) -> None:
     assert set(found.tags) <= STRUCTURE
     assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
     for address in found.links:
-        assert address.startswith(("https://redirect.github.com/octo-org/linkbarn/", "https://github.com/octo-org/"))
+        assert address.startswith(("https://redirect.github.com/octo-org/", "https://github.com/octo-org/"))
         assert "/issues/" not in address or "redirect." in address
 
 

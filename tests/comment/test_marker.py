@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.comment.marker import fingerprint, read_seal, seal
-from bot.domain.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind
 
@@ -20,6 +20,7 @@ FIX = FixInfo(2, "#3", AT)
 PAGE = PageHit("Install", "https://docs.example", "Run it.", 0.7)
 CONTEXT = Context((MENTION,), (), (MATCH,), (replace(MATCH, id=5, state="open"),), (PAGE,), searched=100)
 CONTENT = fingerprint(CONTEXT)
+OTHER = OrganisationMatch(OrganisationKey(7, 5), "octo-org/sdk", MATCH)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ def test_what_is_no_fact_does_not_count(other: Context) -> None:
         replace(CONTEXT, seen_before=(replace(MATCH, asked_on="2.4", may_be_back=True),)),
         replace(CONTEXT, seen_before=(replace(MATCH, fix=FIX),)),
         replace(CONTEXT, mentioned=(replace(MENTION, fix=replace(FIX, release="v2")),)),
+        replace(CONTEXT, organisation=(OTHER,)),
     ],
 )
 def test_what_is_a_fact_counts(other: Context) -> None:
@@ -75,6 +77,20 @@ def test_of_a_fix_everything_counts_but_when_somebody_looked() -> None:
         replace(FIX, ref="#4"),
     ]
     assert len({told(fix) for fix in [FIX, *changed]}) == 5
+
+
+def test_of_another_repositorys_issue_its_facts_count_too() -> None:
+    changed = [
+        OTHER,
+        replace(OTHER, key=OrganisationKey(8, 5)),
+        replace(OTHER, repository="octo-org/client"),
+        replace(OTHER, match=replace(MATCH, title="Cookies")),
+        replace(OTHER, match=replace(MATCH, outcome=Outcome())),
+    ]
+    told = {fingerprint(replace(CONTEXT, organisation=(other,))) for other in changed}
+    assert len(told) == len(changed)
+    alike = replace(OTHER, match=replace(MATCH, similarity=0.7))
+    assert fingerprint(replace(CONTEXT, organisation=(alike,))) in told
 
 
 def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:

@@ -18,7 +18,22 @@ from bot.comment.template_view import FOLDED_CHARS
 from bot.domain.answer import CondensedTurn, Context, Match, Mention
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError, WorldError
-from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended, turn
+from tests.comment.contexts import (
+    CASES,
+    GITHUB,
+    HOSTILE,
+    LONG,
+    MENTION,
+    NOW,
+    OPEN,
+    ORGANISATION,
+    PAGE,
+    day,
+    ended,
+    other,
+    quoted,
+    turn,
+)
 from tests.examples import examples
 from tests.marker import find_marker
 
@@ -152,6 +167,26 @@ def test_the_footer_names_commands_only_where_there_are_commands() -> None:
     quiet = Renderer(commands=False).render(Context(open_now=(OPEN,)), thread_id=1, now=NOW, searched=9).text
     assert "/precedent" not in quiet
     assert "👎" in quiet
+
+
+def test_at_most_two_issues_of_other_repositories_are_shown_and_none_may_be_called_wrong_here() -> None:
+    text = comment(Context(organisation=ORGANISATION * 2))
+    assert text.count("· in `octo-org/") == 2
+    assert "/precedent wrong" not in text
+
+
+def test_titles_of_this_repository_name_no_issue_of_another() -> None:
+    duplicate = other(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=MENTION.id)))
+    text = comment(Context(mentioned=(MENTION,), organisation=(duplicate,)))
+    assert "closed as a duplicate of [issue 12](https://redirect.github.com/octo-org/sdk/issues/12)" in text
+
+
+def test_what_is_cut_first_are_pages_then_other_repositories_then_our_own() -> None:
+    parts = list(shrunk(replace(CASES["all_sections"][0], organisation=ORGANISATION)))
+    left = [(bool(part.pages), len(part.organisation), bool(part.open_now)) for part in parts]
+    assert list(dict.fromkeys(left))[:5] == [
+        (True, 2, True), (False, 2, True), (False, 1, True), (False, 0, True), (False, 0, False),
+    ]  # fmt: skip
 
 
 def test_the_footer_names_the_one_issue_that_may_be_wrong() -> None:

@@ -15,6 +15,7 @@ from bot.domain.changes import (
     Changes,
     FixInfo,
     OpenPull,
+    OrganisationKey,
     ReleaseNotice,
     Renewal,
     Request,
@@ -85,6 +86,40 @@ def test_the_comments_on_a_thread_that_is_gone_are_gone(place: Place) -> None:
     memory = place.memory()
     assert {key: shown_in(memory, key) for key in (3, 205)} == {3: (), 205: ()}
     assert place.files("comments") == {}
+
+
+def test_a_comment_that_shows_only_other_repositories_stands_until_it_shows_none(place: Place) -> None:
+    alone = StandingComment(4, at(2), 0, "h", others=(OrganisationKey(7, 31), OrganisationKey(8, "docs/a.md")))
+    stand(place.memory(), alone)
+    memory = place.memory()
+    assert memory.state.thread_comments([4])[4].comments == (alone,)
+    assert b'"shows":[]' in place.files("comments")["comments/0000.jsonl"]  # earlier versions ask for it
+    stand(memory, replace(alone, at=at(3), others=()), replace(alone, id=205))
+    assert place.memory().state.thread_comments([4]) == {}
+    remember(place.memory(), Tombstone(205, at(5)))
+    assert place.memory().state.thread_comments([205])[205].comments == ()
+
+
+def test_other_repositories_are_read_within_bounds_and_damage_costs_the_comment() -> None:
+    def read(others: object) -> tuple[tuple[OrganisationKey, ...], bool]:
+        line = {"id": 4, "comments": [{"at": "2025-01-01T00:00:00Z", "shows": [3], "others": others}]}
+        linked, is_whole = COMMENTS.parse(line)
+        return (linked.comments[0].others if linked.comments else ()), is_whole
+
+    assert read([[7, number] for number in range(1, 90)]) == (tuple(OrganisationKey(7, n) for n in range(1, 5)), True)
+    for damaged in ([[7]], [[7, 8, 9]], [["7", 8]], [[0, 8]], [[7, None]], [7], 7, "ab", {"a": 1}):
+        assert read(damaged) == ((), False), damaged
+
+
+def test_a_comment_that_is_to_be_looked_at_again_is_owed_until_that_is_done(place: Place) -> None:
+    memory, again = place.memory(), Renewal(9, 0, 9, at(4))
+    memory.stage(Changes(owed=(again,)))
+    memory.commit("owe")
+    memory = place.memory()
+    assert memory.state.manifest.owed == (again,)
+    memory.stage(Changes(renewed=(again,)))
+    memory.commit("done")
+    assert place.memory().state.manifest.owed == ()
 
 
 def talk(number: int, *texts: str, revision: float = 0, role: str = "NONE", **fields: object) -> Thread:

@@ -20,7 +20,7 @@ from bot.pipeline.plan import BUSY
 from bot.server.delivery_groups import coalesced
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
-from bot.server.reconcile import PAUSES, TROUBLE, reconcile
+from bot.server.reconcile import NOTHING, PAUSES, TROUBLE, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import holds
@@ -93,6 +93,16 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     assert (known.name, known.private) == ("octo-org/app", True)
     assert known.cursor
     assert town.here.inbox.budgets().left(CORE)[known.repository.installation] > 0
+
+
+def test_a_change_in_another_repository_is_looked_at_whatever_the_run_did_before(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.hear_of(project, Event("issues", "edited", number), Event("organisation", number=number))
+    town.run(town.repository(project))
+    rows = town.here.inbox.deliveries(limit=10)
+    assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING)]
 
 
 @pytest.mark.parametrize("granted", [True, False])
@@ -534,6 +544,11 @@ def test_an_opened_issue_is_no_less_for_a_comment_that_came_after_it() -> None:
 
 def test_what_is_gone_is_only_gone() -> None:
     assert gathered(happened("opened"), commented(11), happened("deleted")) == [(happened("deleted"), [1, 2, 3])]
+
+
+def test_what_changed_in_another_repository_is_an_event_besides_what_happened_to_the_issue() -> None:
+    elsewhere = Event("organisation", number=5)
+    assert gathered(elsewhere, happened("edited"), elsewhere) == [(elsewhere, [1, 3]), (happened("edited"), [2])]
 
 
 def test_issues_come_in_the_order_of_their_first_deliveries_and_looking_again_comes_last() -> None:

@@ -144,6 +144,10 @@ def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
         ("semantic: {model: /models/../etc}", "semantic.model must be a folder below the workspace or /models"),
         ("semantic: {model: ../outside}", "semantic.model must be a folder below the workspace or /models"),
         ("semantic: {model: 'C:\\\\models'}", "semantic.model must be a folder below the workspace or /models"),
+        ("organisation: {results: 3}", "organisation.results must be from 0 to 2, not 3"),
+        ("organisation: {share_with: [octo-org]}", "organisation.share_with[0] must be repositories as owner/name"),
+        ("organisation: {share_with: [a/sdk/x]}", "organisation.share_with[0] must be repositories as owner/name"),
+        ("organisation: {share_with: ['a/s?k']}", "organisation.share_with[0] must be repositories as owner/name"),
         ("mode: off\nmode: comment", "p.yml:2: mode stands here a second time"),
         ("mode: &m off", "p.yml:1: anchors and aliases are not supported"),
         ("mode: *m", "p.yml:1: anchors and aliases are not supported"),
@@ -224,6 +228,8 @@ def other_values(each: Described) -> list[Any]:
     if isinstance(each.default, tuple):
         if "two numbers" in each.bounds:
             return [("#12 #7: one crash",)]
+        if "owner/name" in each.bounds:
+            return [("octo-org/sdk-*",)]
         return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
     choices = each.bounds.split(", ")
     return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]

@@ -10,7 +10,7 @@ from functools import cache
 
 from bot.action.report import summarise
 from bot.comment.render import Renderer, shipped_words
-from bot.domain.answer import CondensedTurn, Context, Mention
+from bot.domain.answer import CondensedTurn, Context, Mention, OrganisationKey, OrganisationMatch
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError
@@ -24,11 +24,11 @@ from tests.comment.detector import Findings, report
 
 REPO = "octo-org/hello-world"
 ALLOWED = re.compile(
-    rf"https://redirect\.github\.com/{REPO}/(?:(?:issues|pull)/[0-9]+(?:#issuecomment-[0-9]+)?"
+    rf"https://redirect\.github\.com/octo-org/[\w.-]+/(?:(?:issues|pull)/[0-9]+(?:#issuecomment-[0-9]+)?"
     rf"|commit/[0-9a-f]{{7,64}}|releases/tag/[^/?#&\s]*)"
     rf"|https://github\.com/{REPO}/(?:wiki|releases/tag|blob/HEAD)/[^?#\s]+(?:#[^?#\s]*)?"
 )
-"""Where links of ours lead: to threads, commits, releases and pages of this repository."""
+"""Where links of ours lead: to threads, commits, releases and pages of this repository or another of its owner."""
 
 Place = Callable[[str], str]
 
@@ -71,6 +71,12 @@ def fixed(**given: object) -> str:
 def with_fix(asked_on: str = "", **given: object) -> str:
     fix = replace(FixInfo(7, "#30", NOW, True, "a" * 40, day(5, 1)), **given)  # type: ignore[arg-type]
     return before(Outcome(OutcomeKind.FIXED, fix=fix.ref), fix=fix, asked_on=asked_on)
+
+
+def elsewhere(outcome: Outcome, name: str = "octo-org/sdk", **given: object) -> str:
+    """A comment that shows an issue of another repository."""
+    found = OrganisationMatch(OrganisationKey(31, 7), name, ended(outcome, **given))
+    return comment(Context(organisation=(found,)))
 
 
 def opened(**given: object) -> str:
@@ -152,6 +158,11 @@ WORDS: dict[str, Place] = {
     "file of the fix": lambda text: with_fix(files=(text, f"{text}.py")),
     "file of a match": lambda text: answered(files=(text,)),
     "file of a mention": lambda text: mentioned(files=(text,)),
+    "title of an issue elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED), title=text),
+    "name of the repository elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED), f"octo-org/{text}"),
+    "fix elsewhere": lambda text: elsewhere(Outcome(OutcomeKind.FIXED, fix=text)),
+    "release elsewhere": lambda text: elsewhere(Outcome(OutcomeKind.FIXED, fix="#30", release=text)),
+    "who ended it elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED, author=text, role="NONE")),
     "other repository": lambda text: comment(Context((MENTION,), elsewhere=(text, f"octo/{text}#1"))),
     "name of a file of pages": lambda text: page_named("docs", f"docs/{text}.md"),
     "name of a wiki page": lambda text: page_named("wiki", text),
@@ -179,6 +190,10 @@ QUOTES: dict[str, Place] = {
     "decision": decided,
     "quote of an ending": lambda text: before(quoted(OutcomeKind.ANSWERED, text)),
     "quote of a refusal": lambda text: before(quoted(OutcomeKind.NOT_PLANNED, text)),
+    "quote of an ending elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED, text)),
+    "why it was found elsewhere": lambda text: elsewhere(
+        quoted(OutcomeKind.ANSWERED), why=(text, f"same error `{text}`")
+    ),
     "excerpt of a page": lambda text: page(excerpt=text),
     "why it was found": lambda text: answered(why=(text, f"both name {text}", f"same error `{text}`")),
     "why an open one was found": lambda text: opened(why=(f"both speak of `{text}`, {text}", f"same file {text}")),

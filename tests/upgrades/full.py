@@ -14,6 +14,7 @@ from bot.domain.changes import (
     FixInfo,
     HistoryProgress,
     OpenPull,
+    OrganisationKey,
     ReleaseNotice,
     Renewal,
     Request,
@@ -66,16 +67,19 @@ PULL = OpenPull(12, 900, "All of it", closes=True, draft=True, files=("src/all.p
 STANDING = (
     StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",), pulls=(PULL,)),
     StandingComment(900, AT, 906, "f", (12, 900), (), AT),
+    StandingComment(902, AT, 0, "f", others=(OrganisationKey(7, 31),)),
 )
 NOTICES = (ReleaseNotice(900, "#12", "v2.3.0", AT, 12, "said", 907, AT),)
 LINKS = (ClusterLinks(12, AT, (ClusterLink(900, "error", "Error: of it"),)),)
 DONE = Renewal(900, 906, 12, AT)
+OWED = Renewal(902, 0, 902, AT)
 CHANGES = Changes(
     records=(THREAD, CLAIM, PAGE, GONE, LEFT),
     answers=SAID,
     requests=WISHES,
     fixes=(FIX,),
     standing=STANDING,
+    owed=(OWED,),
     renewed=(DONE,),
     notices=NOTICES,
     unseen=(Tombstone(903, AT, "unseen"),),
