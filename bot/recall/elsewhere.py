@@ -12,7 +12,7 @@ from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, Thread, ThreadId
-from bot.ranking.features import RankingQuery, SharedText, question, rare_terms, title_terms
+from bot.ranking.features import RankingQuery, SharedText, question, rare_terms
 from bot.ranking.order import LEAST_TERMS, Candidate, RankedCandidates, rank_candidates, surest_first
 from bot.ranking.weights import RankingWeights, shipped_elsewhere
 from bot.reading.analyzer import body_terms, terms
@@ -99,16 +99,26 @@ def find_elsewhere(
     return [one.match(before) for one in good]
 
 
-def shown_elsewhere(found: Iterable[OrganisationMatch], context: Context, most: int) -> tuple[OrganisationMatch, ...]:
-    """Those of ``found`` to show beside ``context``: closed ones that tell how they ended first, then the surest.
+def elsewhere_beside(
+    candidates: Candidates,
+    thread: Thread,
+    context: Context,
+    scope: Collection[int],
+    kept: Collection[OrganisationKey],
+    settings: Settings,
+) -> list[OrganisationMatch]:
+    """What to show of other repositories beside ``context``, in the order in which to take it.
 
-    None that is not surer than what the repository's own memory has, and none that the thread itself points at.
+    First those in ``kept``, then closed ones that tell how they ended, then the surest. None that is not surer than
+    what the repository's own memory has seen before, and none that the thread itself points at. Raises
+    OrganisationUnavailable.
     """
+    found = find_elsewhere(thread, candidates, scope, None, settings, kept)
     named = {name.casefold() for name in context.elsewhere}
     own = max((match.similarity for match in context.seen_before), default=0.0)
     new = [one for one in found if f"{one.repository}#{one.match.id}".casefold() not in named]
-    better = [one for one in new if one.match.similarity > own]
-    return tuple(sorted(better, key=_telling_first)[:most])
+    better = [one for one in new if one.match.similarity > own or one.key in kept]
+    return sorted(better, key=lambda one: (one.key not in kept, *_telling_first(one)))
 
 
 def _telling_first(one: OrganisationMatch) -> tuple[bool, bool, float]:
@@ -124,7 +134,7 @@ def rank_elsewhere(
     Nothing is like a thread without a word in its title: all that it shares with others is an empty issue template.
     """
     wanted = _weights(thread) if scope and terms(thread.title) else {}
-    rarity = candidates.rarity([*wanted, NOWHERE]) if wanted else {}
+    rarity = candidates.rarity([NOWHERE, *wanted]) if wanted else {}
     asked = question(thread, rarity, rarity.get(NOWHERE, 0.0))
     searched = sorted(wanted, key=lambda term: (-wanted[term] * rarity.get(term, 0.0), term))[:MAX_TERMS]
     found = candidates.search(searched, scope, before=thread.created_at, limit=CANDIDATES) if searched else []
@@ -160,10 +170,12 @@ def judge_elsewhere(thread: Thread, found: ElsewhereCandidates) -> list[RankedEl
 
 
 def _weights(thread: Thread) -> dict[str, float]:
-    """The thread's terms by how much they say in it, those of its title three times as much as others."""
+    """The thread's terms by how much they say in it: those of its title first, which say three times as much."""
     counts = Counter(body_terms(thread.body))
-    weights = {term: 1 + log(count) for term, count in counts.most_common(MAX_TERMS_LOOKED_UP)}
-    return weights | {term: TITLE_WEIGHT * (1 + log(1 + counts[term])) for term in title_terms(thread.title)}
+    weights = {term: TITLE_WEIGHT * (1 + log1p(counts[term])) for term in terms(thread.title)}
+    for term, count in counts.most_common(MAX_TERMS_LOOKED_UP):
+        weights.setdefault(term, 1 + log(count))
+    return weights
 
 
 def _boost(term: str, asked: RankingQuery) -> float:

@@ -87,7 +87,9 @@ def without_references(thread: Thread) -> Thread:
 def organisation(archives: Mapping[str, Sequence[Thread]], split: Split) -> Organisation:
     """All archives as one organisation, that of Rust as several repositories."""
     named = [
-        (name, split(thread) if name == RUST else name, thread) for name, threads in archives.items() for thread in threads
+        (name, split(thread) if name == RUST else name, thread)
+        for name, threads in archives.items()
+        for thread in threads
     ]
     numbers = {name: number for number, name in enumerate(sorted({repository for _, repository, _ in named}), 1)}
     threads, places, documents, since = {}, {}, list[OrganisationThread](), dict[object, datetime]()

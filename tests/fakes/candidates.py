@@ -39,12 +39,13 @@ class RememberedCandidates:
         return one.created_at < before and self._since.get(one.key, one.created_at) < before
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
-        """Inverse document frequencies at the moment."""
+        """Inverse document frequencies at the moment, counted as LanceDB's."""
         known = sum(one.created_at < self.moment for one in self._threads)
         found = {}
         for term in terms:
             held = sum(self._threads[place].created_at < self.moment for place in self._lists.get(term, ()))
-            found[term] = log1p((known - held + 0.5) / (held + 0.5))
+            held = max(1, held)  # the engine counts only terms of several threads, all others as of one
+            found[term] = log1p(max(0, known - held + 0.5) / (held + 0.5))
         return found
 
     def search(
