@@ -214,35 +214,41 @@ def report_silence(org: Organisation, model: RankingWeights) -> None:
 
 
 def report_rate(name: str, org: Organisation, model: RankingWeights) -> None:
-    """How often issues of Rust's siblings get something at all."""
+    """How often issues of Rust's siblings got something of another sibling when they were opened."""
     keys = list(sampled(org, [RUST]))
-    said = sum(bool(spoken(ask(org, key, org.others(key), model, late=True), model)) for key in keys)
+    said = sum(bool(spoken(ask(org, key, org.others(key), model, late=False), model)) for key in keys)
     print(f"\n{name}: spoken on {said} of {len(keys)} random issues")
 
 
 def write_pairs(orgs: Mapping[str, Organisation], model: RankingWeights, path: Path) -> None:
-    """Pairs that would be shown, in random order, for readers who do not know why."""
-    rows = []
-    for org in (orgs["labels"], orgs["numbers"], orgs["archives"]):
-        names = ARCHIVES if org is orgs["archives"] else [RUST]
-        for key in sampled(org, names, 4 * SAMPLE):
-            if said := spoken(ask(org, key, org.others(key), model, late=True), model):
-                rows.append(row_of_pair(org, key, said[0]))
-    random.Random(SEED).shuffle(rows)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:PAIRS]), encoding="utf-8")
-    print(f"{min(len(rows), PAIRS)} of {len(rows)} pairs written to {path}")
+    """Pairs that would be shown, in random order, for readers who do not know why. The surest of each issue."""
+    rows: dict[str, dict[str, object]] = {}
+    for split in ("labels", "numbers", "archives"):
+        org, names = orgs[split], (*(ARCHIVES if split == "archives" else (RUST,)),)
+        for key in sampled(org, names, 3 * SAMPLE):
+            for one in spoken(ask(org, key, org.others(key), model, late=False), model)[:1]:
+                row = row_of_pair(org, key, one)
+                rows[str(row["id"])] = row
+    found = sorted(rows.values(), key=lambda row: str(row["id"]))
+    chosen = random.Random(SEED).sample(found, min(PAIRS, len(found)))
+    path.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
+    print(f"{len(chosen)} of {len(found)} pairs written to {path}")
 
 
 def row_of_pair(org: Organisation, key: OrganisationKey, shown: RankedElsewhere) -> dict[str, object]:
     new, old = org.threads[key], org.threads[shown.thread.key]
     ending = digest(old).outcome
     return {
-        "id": f"{key.repository}#{new.id} {shown.thread.name}#{old.id}",
+        "id": f"{name_of(org, key)}#{new.id} {name_of(org, shown.thread.key)}#{old.id}",
         "new": f"{new.title}\n\n{new.body}"[:600],
         "shown": f"{old.title}\n\n{old.body}"[:600],
         "ending": f"{old.state} {ending.kind.value} {ending.quote}"[:600],
         "grade": "",
     }
+
+
+def name_of(org: Organisation, key: OrganisationKey) -> str:
+    return next(name for name, number in org.repositories.items() if number == key.repository)
 
 
 def main() -> None:
