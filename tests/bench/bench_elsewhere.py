@@ -224,7 +224,7 @@ def write_pairs(orgs: Mapping[str, Organisation], model: RankingWeights, path: P
     """Pairs that would be shown, in random order, for readers who do not know why. The surest of each issue."""
     rows: dict[str, dict[str, object]] = {}
     for split in ("labels", "numbers", "archives"):
-        org, names = orgs[split], (*(ARCHIVES if split == "archives" else (RUST,)),)
+        org, names = orgs[split], ARCHIVES if split == "archives" else (RUST,)
         for key in sampled(org, names, 3 * SAMPLE):
             for one in spoken(ask(org, key, org.others(key), model, late=False), model)[:1]:
                 row = row_of_pair(org, key, one)
