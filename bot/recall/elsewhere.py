@@ -183,13 +183,13 @@ def _boost(term: str, asked: RankingQuery) -> float:
 
 
 def _hit(
-    found: OrganisationThread, wanted: Iterable[str], asked: RankingQuery, most: float, before: datetime | None
+    found: OrganisationThread, wanted: Mapping[str, float], asked: RankingQuery, most: float, before: datetime | None
 ) -> Hit:
     """The thread as a hit, with the score that `bot.index.bm25f` would give it."""
     title = Counter(terms(found.title))
-    counts = Counter(found.terms)
+    counts, words = Counter(filter(wanted.__contains__, found.terms)), len(found.terms)
     title_scale = 8.0 / (0.5 + 0.5 * title.total() / 6.0)
-    body_scale = 1.0 / (0.1 + 0.9 * max(0, counts.total() - TITLE_REPEATS * title.total()) / 100.0)
+    body_scale = 1.0 / (0.1 + 0.9 * max(0, words - TITLE_REPEATS * title.total()) / 100.0)
     parts = {}
     for term in wanted:
         if count := counts[term]:
@@ -198,7 +198,7 @@ def _hit(
             parts[term] = _boost(term, asked) * asked.rarity.get(term, 0.0) * frequency / (SATURATION + frequency)
     score = fsum(parts.values())
     strongest = sorted(parts, key=lambda term: (-parts[term], term))[:MAX_SHOWN_TERMS]
-    return Hit(_entry(found, before, counts.total()), score, tuple(strongest), score / most if most else 0.0)
+    return Hit(_entry(found, before, words), score, tuple(strongest), score / most if most else 0.0)
 
 
 def _entry(found: OrganisationThread, before: datetime | None, words: int) -> IndexEntry:

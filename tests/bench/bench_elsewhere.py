@@ -20,7 +20,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +38,6 @@ from tests.bench.elsewhere import (
     RUST,
     SPLITS,
     Organisation,
-    archive,
     cross_queries,
     links_between,
     organisation,
@@ -52,6 +51,7 @@ TARGET = Path(__file__).resolve().parents[2] / "bot/ranking/elsewhere.json"
 ORDER = ("text", "open", "age", "closed", "length", "title_found", "title_covered", "title_overlap", "length_ratio")
 CONFIDENCE = ("titles", "share", "place", "errors")
 CUT, SHOWN_FROM = 0.65, 0.65
+LATEST = datetime(2026, 1, 1, tzinfo=UTC)
 CUTS = (0.5, 0.55, 0.6, 0.65, 0.7)
 SAMPLE, PAIRS = 300, 50
 SEED = 20_150_125
@@ -87,7 +87,7 @@ def ask(org: Organisation, key: OrganisationKey, scope: Iterable[int], model: Ra
     thread = without_references(org.threads[key])
     thread = replace(thread.as_of(thread.created_at), comments=())
     if late:
-        thread = replace(thread, created_at=max(one.created_at for one in org.threads.values()) + timedelta(days=1))
+        thread = replace(thread, created_at=LATEST)
     engine = Listening.to(org.index)
     engine.moment = thread.created_at
     return Asked(thread, rank_elsewhere(thread, engine, set(scope), thread.created_at, model), engine.last)
@@ -256,8 +256,8 @@ def main() -> None:
     options.add_argument("--fit", action="store_true", help="fit the weights and write them")
     options.add_argument("--pairs", type=Path, metavar="FILE", help="write pairs to be graded")
     chosen = options.parse_args()
-    archives = {name: archive(name) for name in (RUST, *ARCHIVES)}
-    print(f"links between {len(archives)} archives: {sum(links_between(archives).values())}", flush=True)
+    archives = (RUST, *ARCHIVES)
+    print(f"links between {len(archives)} archives: {links_between(archives)}", flush=True)
     with progress("Organisations", len(SPLITS)) as tick:
         orgs = {}
         for name, split in SPLITS.items():

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from bot.domain.answer import OrganisationKey
@@ -72,11 +73,13 @@ class CrossQuery:
     relevant: frozenset[OrganisationKey]
 
 
-def archive(name: str) -> list[Thread]:
-    """The threads of an archive."""
+@cache
+def archive(name: str) -> dict[int, Thread]:
+    """The issues of an archive."""
     path = DATA / ("rust_pre2015/issues.jsonl.gz" if name == RUST else f"threads/{name}.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [thread_from_archive(json.loads(line)) for line in lines]
+        found = (thread_from_archive(json.loads(line)) for line in lines)
+        return {one.id: one for one in found if isinstance(one.id, int) and one.kind.traits.is_suggested}
 
 
 def without_references(thread: Thread) -> Thread:
@@ -84,24 +87,29 @@ def without_references(thread: Thread) -> Thread:
     return replace(thread, title=_REFERENCE.sub(" ", thread.title), body=_REFERENCE.sub(" ", thread.body))
 
 
-def organisation(archives: Mapping[str, Sequence[Thread]], split: Split) -> Organisation:
-    """All archives as one organisation, that of Rust as several repositories."""
-    named = [
-        (name, split(thread) if name == RUST else name, thread)
-        for name, threads in archives.items()
-        for thread in threads
-    ]
+@cache
+def document(name: str, number: int) -> OrganisationThread:
+    """The document of an issue of an archive; how it ended plays no part in its place."""
+    thread = without_references(archive(name)[number])
+    return organisation_thread(replace(thread, role=""), MemorySource(0, name, 1), Outcome())
+
+
+def organisation(names: Sequence[str], split: Split) -> Organisation:
+    """These archives as one organisation, that of Rust as several repositories.
+
+    An issue of an unknown author is in the index from when somebody else stood behind it.
+    """
+    named = [(name, split(one) if name == RUST else name, one) for name in names for one in archive(name).values()]
     numbers = {name: number for number, name in enumerate(sorted({repository for _, repository, _ in named}), 1)}
     threads, places, documents, since = {}, {}, list[OrganisationThread](), dict[object, datetime]()
     for name, repository, thread in named:
-        if not isinstance(thread.id, int) or not thread.kind.traits.is_suggested:
-            continue
+        assert isinstance(thread.id, int)
         key = OrganisationKey(numbers[repository], thread.id)
         threads[key], places[name, thread.id] = thread, key
         since[key] = (unvouched_until(thread) if thread.role else None) or thread.created_at
-        source = MemorySource(key.repository, f"octo-org/{repository}", 1)
         if since[key] != FOREVER:
-            documents.append(organisation_thread(without_references(thread), source, Outcome()))
+            known = document(name, thread.id)
+            documents.append(replace(known, repository=key.repository, name=f"octo-org/{repository}"))
     return Organisation(numbers, threads, places, RememberedCandidates(documents, since))
 
 
@@ -115,8 +123,8 @@ def cross_queries(org: Organisation) -> Iterator[CrossQuery]:
             yield CrossQuery(key, across)
 
 
-def links_between(archives: Mapping[str, Sequence[Thread]]) -> Mapping[tuple[str, str], int]:
-    """How often texts of one archive name an issue of another, by their GitHub names: archive, archive → count."""
+def links_between(archives: Sequence[str]) -> int:
+    """How often texts of one archive name an issue of another one, by their names on GitHub."""
     names = {
         "mozilla/rust": RUST,
         "rust-lang/rust": RUST,
@@ -127,12 +135,11 @@ def links_between(archives: Mapping[str, Sequence[Thread]]) -> Mapping[tuple[str
         "quicwg/qlog": "ietf_qlog",
         "quiclog/internet-drafts": "ietf_qlog",
     }
-    found: dict[tuple[str, str], int] = {}
-    for name, threads in archives.items():
-        for thread in threads:
-            for text in (thread.title, thread.body, *(comment.text for comment in thread.comments)):
-                for repository, _ in _LINK.findall(text):
-                    other = names.get(repository.lower())
-                    if other and other != name:
-                        found[name, other] = found.get((name, other), 0) + 1
-    return found
+    texts = (
+        (name, text)
+        for name in archives
+        for one in archive(name).values()
+        for text in (one.title, one.body, *(comment.text for comment in one.comments))
+    )
+    named = ((name, names.get(repository.lower())) for name, text in texts for repository, _ in _LINK.findall(text))
+    return sum(other is not None and other != name for name, other in named)
