@@ -126,6 +126,13 @@ def shipped() -> RankingModels:
     return parse(json.loads(Path(__file__).with_name("ranking.json").read_text(encoding="utf-8")))
 
 
+@cache
+def shipped_elsewhere() -> RankingWeights:
+    """The numbers for threads of other repositories, which come with this version."""
+    path = Path(__file__).with_name("elsewhere.json")
+    return _model({path.stem: json.loads(path.read_text(encoding="utf-8"))}, path.stem)
+
+
 def _model(fields: Mapping[str, Any], name: str) -> RankingWeights:
     section = _section(fields, name)
     cut = _number(section.get("cut"), f"{name}.cut")

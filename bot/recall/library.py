@@ -69,14 +69,15 @@ class WithoutWords:
         return self._library.ranking
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
+        return {key: self.hushed(record) for key, record in self._library.records(ids).items()}
 
     def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         keep = options.get("keep")
         options["keep"] = lambda entry: entry.author.casefold() not in self._people and (keep is None or keep(entry))
         return self._library.search_messages(query, **options)
 
-    def _hushed(self, record: Record) -> Record:
+    def hushed(self, record: Record) -> Record:
+        """The record without the words of these people."""
         if not isinstance(record, Thread):
             return record
         said = tuple(comment for comment in record.comments if comment.author.casefold() not in self._people)

@@ -166,6 +166,12 @@ def opening(thread: Thread) -> OpeningSignals:
     return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
 
 
+def stored_signals(errors: Sequence[str], files: Sequence[str], names: Sequence[str]) -> OpeningSignals:
+    """The signals of a text of which only these, as `opening` found them, were kept."""
+    text = "\n".join(errors)
+    return OpeningSignals(text, _errors(Signals(tuple(errors)), text), tuple(files), tuple(names))
+
+
 def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignals:
     """The signals that two opening texts share.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from bot.ranking.order import (
 )
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
-from bot.recall.comparison import Comparison, compare
+from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
 from bot.recall.library import Library, similar_query, threads
 from bot.recall.mentions import earlier_ending, telling_files
@@ -191,7 +191,9 @@ def judge_candidates(
     found = []
     comparisons = compare(thread, [text for _, text in read], ranking.asked, library)
     for (candidate, _), both in zip(read, comparisons, strict=True):
-        why = reasons(both.text, both.shared, _words(candidate, both, ranking.asked), is_same=both.is_same)
+        why = reasons(
+            both.text, both.shared, telling_words(candidate.hit, both.said, ranking.asked), is_same=both.is_same
+        )
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
         if both.shared != SharedSignals() or is_rare:
             has_error, has_file = bool(both.shared.errors), bool(both.shared.files)
@@ -200,11 +202,14 @@ def judge_candidates(
     return sorted(found, key=lambda one: surest_first(one.candidate))
 
 
-def _words(candidate: Candidate, both: Comparison, asked: RankingQuery) -> dict[str, bool]:
-    """The telling terms in the prose or code of both, and whether each is specific: rare, or in both titles."""
-    titles = asked.title & title_terms(candidate.hit.entry.title)
-    said = [term for term in candidate.hit.terms if term in both.said and is_told(term, asked)]
-    return {term: term in titles or is_specific(term, asked) for term in said}
+def telling_words(hit: Hit, said: Collection[str], asked: RankingQuery) -> dict[str, bool]:
+    """The telling terms of a hit in the prose or code of both, and whether each is specific: rare, or in both titles.
+
+    ``said``: the terms in the prose or code of the older text.
+    """
+    titles = asked.title & title_terms(hit.entry.title)
+    told = (term for term in hit.terms if term in said and is_told(term, asked))
+    return {term: term in titles or is_specific(term, asked) for term in told}
 
 
 def _first(found: list[SimilarThread], most: int, kept: frozenset[ThreadId]) -> list[SimilarThread]:

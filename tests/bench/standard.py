@@ -52,6 +52,7 @@ STANDARD = (
 ON_DEMAND = {
     "bench_clusters": "clusters of a whole archive, many minutes; see clusters.md",
     "bench_contention": "a test runs it, and it has no peer",
+    "bench_elsewhere": "threads of other repositories, a quarter of an hour; see evaluation.md",
     "bench_organisation": "an organisation of 100,000 threads, or a million: many minutes; see organisation.md",
     "bench_purge": "deleting 300,000 old deliveries, a minute or two",
     "bench_ranking": "each step of the ranking, many minutes",

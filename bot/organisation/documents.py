@@ -1,0 +1,126 @@
+"""Turns the threads of a repository's memory into documents of its organisation's index."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from bot.domain.changes import FixInfo
+from bot.domain.digest import FOREVER
+from bot.domain.organisation import OrganisationThread
+from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId, Tombstone
+from bot.index.document import unvouched_until
+from bot.memory.memory import Memory
+from bot.reading.analyzer import body_terms, terms
+from bot.reading.digest import digest as read_digest
+from bot.recall.answer import as_of, known_endings
+from bot.recall.elsewhere import TITLE_REPEATS
+from bot.recall.library import Library, WithoutWords
+from bot.recall.reasons import opening
+
+MAX_TERMS = 400
+"""Most distinct terms of an opening text that are indexed, the most frequent first; longer texts are logs."""
+
+MAX_REPEATS = 5
+"""Most repetitions of one term of an opening text; more hardly change its score."""
+
+BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """The memory that documents are made of.
+
+    ``repository`` is GitHub's number of the repository, ``name`` its "owner/name", ``server`` the web address of its
+    GitHub. ``revision``: as in `OrganisationThread`. ``people``: logins whose words are left out.
+    """
+
+    repository: int
+    name: str
+    revision: int
+    server: str = "https://github.com"
+    people: tuple[str, ...] = ()
+
+
+def whole_memory(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
+    """The documents of all threads, read a thousand at a time."""
+    unseen = memory.state.manifest.unseen
+    shown = (record for record in memory.state.every_record() if record.id not in unseen)
+    return organisation_threads(shown, memory, source)
+
+
+def changed_threads(ids: Collection[ThreadId], library: Library, source: MemorySource) -> Iterator[OrganisationThread]:
+    """The documents of the threads with these ids; those that memory does not have, or does not show, are gone."""
+    left = iter(ids)
+    while part := list(islice(left, BATCH)):
+        found = library.records(part)
+        yield from organisation_threads(found.values(), library, source)
+        yield from (_gone(key, source) for key in part if key not in found)
+
+
+def organisation_threads(
+    records: Iterable[Record], library: Library, source: MemorySource
+) -> Iterator[OrganisationThread]:
+    """The documents of those of these records that other repositories may be shown; ``library`` knows the fixes."""
+    kept = (record for record in records if isinstance(record, Tombstone) or record.kind.traits.is_suggested)
+    hushed = WithoutWords(library, source.people).hushed if source.people else None
+    while part := list(islice(kept, BATCH)):
+        known = [hushed(record) if hushed else record for record in part]
+        threads = [record for record in known if isinstance(record, Thread)]
+        endings = {thread.id: read_digest(thread, repo=source.name).outcome for thread in threads}
+        proven, fixes = known_endings(endings, library), library.fixes(endings)
+        for record in known:
+            if isinstance(record, Thread):
+                ending = with_release(proven[record.id], fixes.get(record.id))
+                yield organisation_thread(record, source, ending)
+            else:
+                yield _gone(record.id, source)
+
+
+def with_release(ending: Outcome, fix: FixInfo | None) -> Outcome:
+    """The ending with the first release that has its fix according to the forge, as comments name it."""
+    known = as_of(fix, None) if fix and fix.ref == ending.fix else None
+    return replace(ending, release=known.release) if known and known.release else ending
+
+
+def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -> OrganisationThread:
+    """The document of a thread that ended so, as far as is proven.
+
+    One that nobody but its author, who is unknown in the repository, ever stood behind is written as gone: anybody can
+    open such issues, also many of them, and other repositories would show them.
+    """
+    if thread.role and unvouched_until(thread) == FOREVER:
+        return _gone(thread.id, source)
+    signals = opening(thread)
+    return OrganisationThread(
+        repository=source.repository,
+        id=thread.id,
+        revision=source.revision,
+        name=source.name,
+        kind=thread.kind,
+        title=thread.title,
+        author=thread.author,
+        created_at=thread.created_at,
+        closed_at=thread.closed_at,
+        state_reason=thread.state_reason or "",
+        terms=_terms(thread),
+        errors=tuple(signals.errors.values()),
+        files=signals.files,
+        names=signals.names,
+        outcome=ending,
+        url=f"{source.server}/{source.name}/{thread.kind.traits.path}/{thread.id}",
+    )
+
+
+def _terms(thread: Thread) -> tuple[str, ...]:
+    """The terms of the title, repeated, before those of the opening text."""
+    found = Counter(body_terms(thread.body)).most_common(MAX_TERMS)
+    body = [term for term, count in found for _ in range(min(count, MAX_REPEATS))]
+    return (*terms(thread.title) * TITLE_REPEATS, *body)
+
+
+def _gone(key: ThreadId, source: MemorySource) -> OrganisationThread:
+    known = source.repository, key, source.revision, source.name
+    return OrganisationThread(*known, Kind.ISSUE, title="", author="", created_at=FOREVER, is_gone=True)
