@@ -84,6 +84,9 @@ CALM = frozenset({"schedule", "workflow_dispatch"})
 """Events for which nobody is waiting."""
 
 OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
+ORGANISATION = "organisation"
+"""Our server's own event: something that our comment on this thread shows of another repository changed."""
+
 KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"}
 
 

@@ -27,7 +27,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import CALM
+from bot.github.events import CALM, ORGANISATION
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
@@ -68,6 +68,7 @@ from bot.server.model import (
     RunReport,
     Stopping,
 )
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
@@ -231,7 +232,9 @@ class RepositoryRun:
         self.budget = run.inbox.budgets().for_run(repository.installation)
         grant = run.tokens.grant(repository, run.now())
         self.name = grant.name
-        run.inbox.installations().seen(repository, grant.name, private=grant.private)
+        register = OrganisationRegister(run.inbox)
+        fresh = grant.visibility if grant.asked_at >= self.work.began_at else None
+        register.saw(repository, grant.name, private=grant.private, visibility=fresh)
         scope = run.options.scope
         if not scope.includes(grant.name):
             self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
@@ -239,6 +242,7 @@ class RepositoryRun:
         site = self._site(grant)
         self.run_log.on_stage("settings")
         chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
+        register.share(repository, chosen.settings.organisation.share_with)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrowed(repository) as keep:
@@ -330,7 +334,8 @@ class RepositoryRun:
         if group.event.name == FOLLOW_UP:
             return any(each.state == "done" for each in self.results.values())
         known = self.spoken.get(group.number)
-        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
+        is_own = group.event.name in (COMMENT, ORGANISATION)
+        return bool(known and not known.error) and not is_own and not group.event.forgets
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""

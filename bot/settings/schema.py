@@ -213,6 +213,20 @@ class ReleaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OrganisationSettings:
+    results: int = setting(
+        0, "How many issues of the organisation's other repositories a comment shows; 0 for none.", low=0, high=2
+    )
+    share_with: tuple[str, ...] = setting(
+        (),
+        "Private repositories that may show this one's issues, and whose issues this one may show, if they name this"
+        " one too.",
+        form=r"[A-Za-z0-9*-]{1,100}/[A-Za-z0-9_.*-]{1,100}",
+        wording="repositories as owner/name, in which * stands for any characters",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySettings:
     squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
     squash_megabytes: int = setting(50, "Size at which the branch becomes one commit.", low=5, high=1000)
@@ -245,6 +259,9 @@ class Settings:
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
     releases: ReleaseSettings = _section(ReleaseSettings, "Notices of new releases.")
+    organisation: OrganisationSettings = _section(
+        OrganisationSettings, "Issues of other repositories; only on a server that searches them (not in the Action)."
+    )
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 
 
