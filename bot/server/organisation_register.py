@@ -98,26 +98,18 @@ class OrganisationRegister:
             "insert into organisation_shown (repository, thread, other_repository, other_thread)"
             " values (:repository, :thread, :other, :name) on conflict do nothing"
         )
-        comment = {"repository": repository.text, "thread": str(number)}
-        rows: list[dict[str, Value]] = [
-            {**comment, "other": other, "name": str(name)} for other, name in sorted(keys, key=str)
-        ]
         with self._inbox.database.transaction() as storing:
-            storing.change_each(sql, rows)
+            storing.change_each(sql, [_shown(repository, number, key) for key in sorted(keys, key=str)])
 
     def show_only(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
         """Store that a comment shows none but these."""
-        comment = {"repository": repository.text, "thread": str(number)}
-        shown = {(other, str(name)) for other, name in keys}
-        here = "from organisation_shown where repository = :repository and thread = :thread"
+        here = " from organisation_shown where repository = :repository and thread = :thread"
         one = " and other_repository = :other and other_thread = :name"
+        kept = [_shown(repository, number, key) for key in keys]
         with self._inbox.database.transaction() as storing:
-            found = storing.rows(f"select other_repository, other_thread {here}", **comment)
-            left = [(row["other_repository"], row["other_thread"]) for row in found]
-            gone: list[dict[str, Value]] = [
-                {**comment, "other": each[0], "name": each[1]} for each in left if each not in shown
-            ]
-            storing.change_each(f"delete {here}{one}", gone)
+            sql = f"select repository, thread, other_repository as other, other_thread as name{here}"
+            found = storing.rows(sql, repository=repository.text, thread=str(number))
+            storing.change_each(f"delete{here}{one}", [row for row in found if row not in kept])
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
         """The repositories of an installation as they are known, but for those that are gone."""
@@ -143,6 +135,10 @@ class OrganisationRegister:
             arrivals[name] = Arrival(name, RepositoryKey.of(key), event, received_at=now, priority=priority)
         for start in range(0, len(arrivals), MANY):
             self._inbox.put_within(storing, dict(list(arrivals.items())[start : start + MANY]))
+
+
+def _shown(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:
+    return {"repository": repository.text, "thread": str(number), "other": key.repository, "name": str(key.thread)}
 
 
 def _row(asking: Transaction, repository: RepositoryKey) -> Row | None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.name_patterns import fits
 from bot.server.scope import RepositoryScope
 
 
