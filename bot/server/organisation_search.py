@@ -77,7 +77,10 @@ class CheckedSearch:
         shown: list[OrganisationMatch] = []
         for one in wanted if reader else ():
             if len(shown) < self.settings.organisation.results and reader:
-                shown += self._checked(one, reader, is_kept=one.key in kept)
+                found = self._checked(one, reader, is_kept=one.key in kept)
+                if found is None:  # nor what was read of it a moment ago
+                    shown = [each for each in shown if each.key.repository != one.key.repository]
+                shown += found or ()
         self.register.show_only(self.repository, thread.id, {*kept, *(one.key for one in shown)})
         return tuple(shown)
 
@@ -117,8 +120,9 @@ class CheckedSearch:
 
     def _checked(
         self, one: OrganisationMatch, reader: OrganisationRepository, *, is_kept: bool
-    ) -> list[OrganisationMatch]:
-        """The match as it is on GitHub now; nothing where it may not be shown, or that cannot be known."""
+    ) -> list[OrganisationMatch] | None:
+        """The match as it is on GitHub now; empty where it is not there, or that cannot be known. None where nothing of
+        its repository may be shown."""
         if not isinstance(one.match.id, int):
             return []
         try:
@@ -128,9 +132,9 @@ class CheckedSearch:
             if is_kept:
                 raise
             return []
-        if found is None or found[1] is None or not visible_to(reader, [found[0]]):
-            return []
-        return [_as_it_is(one, found[0].name, found[1])]
+        if found is None or not visible_to(reader, [found[0]]):
+            return None
+        return [_as_it_is(one, found[0].name, found[1])] if found[1] else []
 
     def _look(
         self, repository: RepositoryKey, number: int, kind: Kind
