@@ -448,7 +448,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.organisation_worlds")
     parser.add_argument("--worlds", type=int, default=10_000)
     given_ = parser.parse_args()
-    answers, shows, withdrawn = 0, 0, 0
+    answers = shows = 0
 
     def seen(world: World) -> None:
         nonlocal answers, shows

@@ -29,9 +29,8 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
     """Groups deliveries that one event stands for, in the order of their first one; follow-ups come last, as all others
     look around too.
 
-    New comments on an issue are one event, changes elsewhere that our comment there shows another, and all else that
-    happened to it a third: an opened issue is answered at any age, a comment only for what it points at. If the issue
-    is gone, that is the only event.
+    New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
+    at any age, a comment only for what it points at. If the issue is gone, that is the only event.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
     gone = {each.event.number for each in deliveries if each.event.forgets}
@@ -42,10 +41,8 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
 
 
 def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
-    if not event.number:
-        return 0, event.name
-    if event.name == ORGANISATION:
-        return event.number, ORGANISATION
+    if not event.number or event.name == ORGANISATION:
+        return event.number or 0, event.name
     is_comment = event.name == COMMENT and event.may_be_answered and not is_gone
     return event.number, COMMENT if is_comment else "issues"
 

@@ -216,11 +216,9 @@ class Inbox:
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
         """Which of these deliveries have arrived."""
-        found: set[str] = set()
+        sql = "select id from deliveries where id in :ids"
         with self.database.transaction() as asking:
-            for some in _parts(ids):
-                found |= {row["id"] for row in asking.rows("select id from deliveries where id in :ids", ids=some)}
-        return frozenset(found)
+            return frozenset(row["id"] for some in _parts(ids) for row in asking.rows(sql, ids=some))
 
     def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
         """Dead → waiting, with the attempts reset and due now. Returns how many."""

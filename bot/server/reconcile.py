@@ -357,8 +357,8 @@ class RepositoryRun:
         if group.event.name == FOLLOW_UP:
             return any(each.state == "done" for each in self.results.values())
         known = self.spoken.get(group.number)
-        is_own = group.event.name in (COMMENT, ORGANISATION)
-        return bool(known and not known.error) and not is_own and not group.event.forgets
+        asks_again = group.event.name in (COMMENT, ORGANISATION) or group.event.forgets
+        return bool(known and not known.error) and not asks_again
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
