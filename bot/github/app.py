@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
 from githubkit import AppAuthStrategy, GitHub, Response, TokenAuthStrategy
@@ -21,6 +21,7 @@ from githubkit.cache import MemCacheStrategy
 from githubkit.exception import RequestError, RequestFailed
 from jwt.exceptions import PyJWTError
 
+from bot.domain.organisation import Visibility
 from bot.domain.thread_json import clean
 from bot.errors import UserError
 from bot.github.errors import (
@@ -85,6 +86,16 @@ class InstallationToken:
     expires_at: int
     full_name: str
     private: bool
+    visibility: Visibility = Visibility.PRIVATE
+
+
+class ListedRepository(NamedTuple):
+    """A repository of an installation; ``name`` is "owner/name"."""
+
+    id: int
+    name: str
+    private: bool
+    visibility: Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +225,8 @@ class App:
         name = clean(shown.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNREADABLE)
-        return InstallationToken(token, expires_at, name, private=shown.get("private") is not False)
+        listed_as = _listed(shown)
+        return InstallationToken(token, expires_at, name, listed_as.private, listed_as.visibility)
 
     def installations(self) -> Iterator[InstallationInfo]:
         """Yield all accounts that have installed the App."""
@@ -222,11 +234,11 @@ class App:
             account = clean(object_in(each.get("account")).get("login"))
             yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))
 
-    def repositories(self, installation: int) -> Iterator[tuple[int, str, bool]]:
-        """Yield id, "owner/name" and privacy of each repository of an installation. Raises NotInstalled."""
+    def repositories(self, installation: int) -> Iterator[ListedRepository]:
+        """Yield the repositories of an installation. Raises NotInstalled."""
         token = clean(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
         for each in self._pages("/installation/repositories", "repositories", token):
-            yield _number(each.get("id")), clean(each.get("full_name")), each.get("private") is not False
+            yield _listed(each)
 
     def deliveries(self, until: int) -> Iterator[DeliveryInfo]:
         """Yield GitHub's attempts to deliver, newest first, back to this time; GitHub keeps three days."""
@@ -313,6 +325,24 @@ def _json(answer: Response[Any]) -> Any:
         return answer.json()
     except (ValueError, RecursionError) as error:
         raise Unreachable(UNREADABLE) from error
+
+
+def _listed(told: Mapping[str, Any]) -> ListedRepository:
+    private = told.get("private") is not False
+    name = clean(told.get("full_name"))
+    return ListedRepository(
+        _number(told.get("id")), name, private, visibility_of(told.get("visibility"), private=private)
+    )
+
+
+def visibility_of(named: object, *, private: bool) -> Visibility:
+    """Return the visibility that GitHub names; of two that contradict each other the narrower.
+
+    Without a name, as an old GitHub Enterprise Server answers, it is public unless it is ``private``.
+    """
+    if not private and named in (None, Visibility.PUBLIC):
+        return Visibility.PUBLIC
+    return Visibility.INTERNAL if named == Visibility.INTERNAL else Visibility.PRIVATE
 
 
 def _delivery(told: Mapping[str, Any]) -> DeliveryInfo:

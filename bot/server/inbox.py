@@ -101,9 +101,14 @@ class Inbox:
         if not first:
             return []
         with self.database.urgent() as put:
-            fresh = _insert(put, [of_arrival(arrival) for arrival in first.values()])
-            self._call(put, [(first[name].repository.text, first[name].priority) for name in fresh])
+            fresh = self.put_within(put, first)
         return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
+
+    def put_within(self, put: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
+        """Store these deliveries, by id, in a transaction of the caller. Returns the ids that were not known."""
+        fresh = _insert(put, [of_arrival(arrival) for arrival in arrivals.values()])
+        self._call(put, [(arrivals[name].repository.text, arrivals[name].priority) for name in fresh])
+        return fresh
 
     def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
         """The due deliveries of the repository that is leased, oldest first, at most 50; None if nothing may be done.
@@ -211,11 +216,9 @@ class Inbox:
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
         """Which of these deliveries have arrived."""
-        found: set[str] = set()
+        sql = "select id from deliveries where id in :ids"
         with self.database.transaction() as asking:
-            for some in _parts(ids):
-                found |= {row["id"] for row in asking.rows("select id from deliveries where id in :ids", ids=some)}
-        return frozenset(found)
+            return frozenset(row["id"] for some in _parts(ids) for row in asking.rows(sql, ids=some))
 
     def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
         """Dead → waiting, with the attempts reset and due now. Returns how many."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
+from bot.domain.organisation import Visibility
 from bot.github.errors import NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING, RepositoryScope
 
 UNINSTALLED = "the App is not installed there any more"
@@ -20,6 +22,7 @@ DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 
 NOTHING = "nothing to do"
+ASKED_AGAIN = "what is known of it is asked for again"
 OVER = "it is over: GitHub says that the App is at work there"
 
 PLACES = "installations"
@@ -85,11 +88,11 @@ class InstallationEvents:
             case "suspend":
                 if not self._rests(known):
                     return OVER
-                self.inbox.installations().installed(installation, account, "suspended")
+                self._register().installed(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _dropped(SUSPENDED, sum(self._rest(repository) for repository in known))
             case "deleted":
-                self.inbox.installations().installed(installation, account, "gone")
+                self._register().installed(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _dropped(UNINSTALLED, sum(self.loses(repository, UNINSTALLED) for repository in known))
         return NOTHING
@@ -121,11 +124,32 @@ class InstallationEvents:
                 ]
                 dropped = self.leaves(former, MOVED)
                 return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
-        return "what is known of it is asked for again"
+        return self._asks_about(repository)
+
+    def _asks_about(self, repository: RepositoryKey) -> str:
+        """Store the visibility and name that a known repository has now, whatever the event says: it may be late."""
+        known = {row.repository: row for row in self.inbox.installations().repositories()}
+        if repository not in known:
+            return ASKED_AGAIN
+        name, private, visibility = known[repository].name, True, Visibility.PRIVATE
+        try:
+            grant = self.tokens.grant(repository, self.now)
+            name, private, visibility = grant.name, grant.private, grant.visibility
+        except Suspended:
+            return SUSPENDED
+        except NotInstalled:
+            return _dropped(REMOVED, self.loses(repository, REMOVED))
+        except NotPermitted:  # it may be public or not: it counts as private
+            pass
+        self._register().saw(repository, name, private=private, visibility=visibility)
+        return ASKED_AGAIN
+
+    def _register(self) -> OrganisationRegister:
+        return OrganisationRegister(self.inbox)
 
     def receives(self, installation: int, account: str) -> None:
         """Activate an installation. The next resync lists its repositories, as events may not name all of them."""
-        self.inbox.installations().installed(installation, account, "active")
+        self._register().installed(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeat(PLACES, {"day": 0})
 
@@ -158,7 +182,7 @@ class InstallationEvents:
     def loses(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""
         self.tokens.forget(repository)
-        dropped = self.inbox.installations().gone(repository, why)
+        dropped = self._register().lost(repository, why)
         self.forget(repository)
         return dropped
 

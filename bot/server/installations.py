@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
+from bot.domain.organisation import Visibility
 from bot.github.app import App
 from bot.server.database import Row, Transaction, written
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
@@ -65,16 +66,27 @@ class Installations:
             row = asking.row(sql, now=self._now(), resources=list(resources))
         return int(row["paused"]) if row else 0
 
-    def seen(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
-        """Store the current name of a repository; one that was gone is active again."""
+    def seen(
+        self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None = None
+    ) -> None:
+        """Store the current name and visibility (None: unknown) of a repository; one that was gone is active again."""
         with self._opened() as keeping:
             keeping.change(
-                "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key)"
-                " do update set name = excluded.name, private = excluded.private, state = 'active'",
+                "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
+                " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
+                " visibility = case when :known = '' then repositories.visibility else :known end",
                 key=repository.text,
                 name=name,
                 private=int(private),
+                first=(visibility or Visibility.PRIVATE).value,
+                known=visibility.value if visibility else "",
             )
+
+    def share(self, repository: RepositoryKey, shares: Sequence[str]) -> None:
+        """Store with which repositories a private one shares its threads."""
+        with self._opened() as keeping:
+            sql = "update repositories set shares = :shares where key = :key"
+            keeping.change(sql, shares=written(shares), key=repository.text)
 
     def gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
@@ -182,7 +194,13 @@ def repository_row(row: Row) -> RepositoryRow:
         is_unread=bool(row["unread"]),
         threads=row["threads"],
         history=row["history"],
+        visibility=_visibility(row["visibility"]),
+        shares=tuple(json.loads(row["shares"])),
     )
+
+
+def _visibility(stored: str) -> Visibility:
+    return Visibility(stored) if stored in list(Visibility) else Visibility.PRIVATE
 
 
 SPARE = 20 * 60_000
@@ -213,7 +231,15 @@ class TokenCache:
             return kept
         minted = self._api.create_token(repository.installation, repository.number)
         ends = min(minted.expires_at, now + LIFE)
-        fresh = Grant(repository, minted.token, minted.full_name, private=minted.private, expires_at=ends)
+        fresh = Grant(
+            repository,
+            minted.token,
+            minted.full_name,
+            private=minted.private,
+            expires_at=ends,
+            visibility=minted.visibility,
+            asked_at=now,
+        )
         with self._lock:
             self._kept = {each: grant for each, grant in self._kept.items() if grant.expires_at > now}
             if forgotten == self._forgotten:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Literal, get_args
 
+from bot.domain.organisation import Visibility
 from bot.errors import WorldError
 from bot.github.budget import Rates
 from bot.github.events import Event
@@ -226,13 +227,18 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A token for one repository, and the repository's present name. The token is in no repr, log or store."""
+    """A token for one repository, with the repository's name and visibility when it was made (``asked_at``).
+
+    The token is in no repr, log or store.
+    """
 
     repository: RepositoryKey
     token: str = field(repr=False)
     name: str = ""
     private: bool = True
     expires_at: Instant = 0
+    visibility: Visibility = Visibility.PRIVATE
+    asked_at: Instant = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +262,8 @@ class RepositoryRow:
     """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report.
 
     ``is_unread``: its history was never read completely. ``threads`` are those in memory, -1 if not known. ``history``
-    is the `HistoryEstimate` as stored, "" while no history is read.
+    is the `HistoryEstimate` as stored, "" while no history is read. ``shares`` are the patterns of the repositories
+    that may show its threads although it is private (`bot.organisation.scope`).
     """
 
     repository: RepositoryKey
@@ -269,6 +276,8 @@ class RepositoryRow:
     is_unread: bool = True
     threads: int = -1
     history: str = ""
+    visibility: Visibility = Visibility.PRIVATE
+    shares: tuple[str, ...] = ()
 
 
 Tallies = Mapping[tuple[str, tuple[str, ...]], float]

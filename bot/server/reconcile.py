@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
 
+from bot.domain.kinds import Kind
 from bot.errors import PrecedentError, WorldError
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.budget import RequestBudget
+from bot.github.client import GitHubClient
 from bot.github.errors import (
     GOES_ON,
     HISTORY,
@@ -28,6 +30,7 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.github.events import CALM, ORGANISATION
+from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
@@ -68,6 +71,8 @@ from bot.server.model import (
     RunReport,
     Stopping,
 )
+from bot.server.organisation_register import OrganisationRegister
+from bot.server.organisation_search import CheckedSearch
 from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import RepositoryMoved, judge, limit_over
 from bot.server.run_log import RunLog, about, matches, nearest, standing
@@ -198,6 +203,9 @@ class RepositoryRun:
     history: HistoryRead | None = None
     """The last reading of history in this run."""
 
+    other_reads: int = 0
+    """Requests that checked what other repositories show."""
+
     known_limit: RateLimited | None = None
     """Why this run does not ask for history: a limit that another run met."""
 
@@ -217,7 +225,7 @@ class RepositoryRun:
             self.report,
             stages=tuple((name, round(seconds, 3)) for name, seconds in self.run_log.seconds.items()),
             pushes=tuple(self.store.pushes) if self.store else (),
-            reads=used.reads + used.graphql,
+            reads=used.reads + used.graphql + self.other_reads,
             writes=used.writes,
             notes=tuple(self.run_log.notes),
             rates=self.budget.rates,
@@ -231,7 +239,9 @@ class RepositoryRun:
         self.budget = run.inbox.budgets().for_run(repository.installation)
         grant = run.tokens.grant(repository, run.now())
         self.name = grant.name
-        run.inbox.installations().seen(repository, grant.name, private=grant.private)
+        register = OrganisationRegister(run.inbox)
+        fresh = grant.visibility if grant.asked_at >= self.work.began_at else None
+        register.saw(repository, grant.name, private=grant.private, visibility=fresh)
         scope = run.options.scope
         if not scope.includes(grant.name):
             self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
@@ -239,6 +249,7 @@ class RepositoryRun:
         site = self._site(grant)
         self.run_log.on_stage("settings")
         chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
+        register.share(repository, chosen.settings.organisation.share_with)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrowed(repository) as keep:
@@ -250,8 +261,24 @@ class RepositoryRun:
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
                     reading_seconds=PART,
+                    organisation=self._organisation(chosen.settings),
                 )
                 self._work_on(bot, site, chosen, row)
+
+    def _organisation(self, settings: Settings) -> CheckedSearch | None:
+        run, repository = self.dependencies, self.work.repository
+        if run.ranking is None or not settings.organisation.results:
+            return None
+        rank, register = run.ranking(repository.installation), OrganisationRegister(run.inbox)
+        now, scope = run.now(), run.options.scope
+        return CheckedSearch(repository, settings, register, run.tokens, now, rank, self._read_other, scope)
+
+    def _read_other(self, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
+        api = GitHubClient(self.dependencies.options.api_url, grant.token, grant.name, budget=self.budget)
+        try:
+            return read_repository(api, grant.name, number, kind)
+        finally:
+            self.other_reads += api.queries
 
     def _on_history(self, read: HistoryRead) -> None:
         self.history = read

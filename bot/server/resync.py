@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from bot.errors import WorldError
-from bot.github.app import App, DeliveryInfo
+from bot.github.app import App, DeliveryInfo, ListedRepository
 from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
@@ -19,6 +19,7 @@ from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEven
 from bot.server.installations import TokenCache
 from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Note, Priority, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
@@ -377,28 +378,28 @@ class Resync:
 
         An excluded one does not become known by that, so that it is new when it is included.
         """
-        today, register = now // DAY, self._inbox.installations()
+        today, organisation = now // DAY, OrganisationRegister(self._inbox)
         before = self._inbox.heartbeats().get(PLACES)
         listing: Note = {"day": today, "scope": self._scope.digest}
         if before and before[1] == listing:
             return 0
-        known = {row.repository for row in register.repositories()}
+        known = {row.repository for row in self._inbox.installations().repositories()}
         listed: set[RepositoryKey] = set()
         for place in self._api.installations():
-            register.installed(place.id, place.account, "suspended" if place.suspended else "active")
+            organisation.installed(place.id, place.account, "suspended" if place.suspended else "active")
             listed |= {repository for repository in known if place.suspended and repository.installation == place.id}
-            for number, name, private in () if place.suspended else self._seen(place.id):
-                repository = RepositoryKey(place.id, number)
-                if repository in known or self._scope.includes(name):
+            for one in () if place.suspended else self._seen(place.id):
+                repository = RepositoryKey(place.id, one.id)
+                if repository in known or self._scope.includes(one.name):
                     listed.add(repository)
-                    register.seen(repository, name, private=private)
+                    organisation.saw(repository, one.name, private=one.private, visibility=one.visibility)
         self._leave(known - listed, now)
         found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
         if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
             self._inbox.heartbeat(PLACES, listing)
         return found
 
-    def _seen(self, installation: int) -> list[tuple[int, str, bool]]:
+    def _seen(self, installation: int) -> list[ListedRepository]:
         """The repositories of an installation; none if it is gone."""
         try:
             return list(self._api.repositories(installation))

@@ -12,11 +12,13 @@ from bot.github.errors import (
     NotInstalled,
     NotPermitted,
     RateLimited,
+    Suspended,
     Unauthorised,
 )
+from bot.github.events import ORGANISATION
 from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug
-from bot.server.model import MINUTE, Delivery, Instant, Result, Stopping
+from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, Stopping
 
 FIRST = 15_000
 """Milliseconds before the second try; the pause doubles each time."""
@@ -39,8 +41,11 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     ``chance`` is a random factor near 1, so that deliveries that failed together are not retried together.
     """
     seq, why = delivery.seq, str(error)
+    # What it has to take back stands in a comment until then, so it is not given up.
+    later = Result(seq, "waiting", why, now + HOUR, counts=False)
+    is_urgent = delivery.event.name == ORGANISATION and not isinstance(error, Bug)
     if isinstance(error, NotInstalled):
-        return Result(seq, "dropped", why)
+        return later if is_urgent and isinstance(error, Suspended) else Result(seq, "dropped", why)
     if isinstance(error, (Stopping, RepositoryMoved)):
         return Result(seq, "waiting", why, now, counts=False)
     if isinstance(error, RateLimited):
@@ -49,7 +54,7 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
         return Result(seq, "done", why, said="silent")
     tries = delivery.attempts + 1
     if isinstance(error, FOR_THE_OWNER) or tries >= (min(most, BUG_TRIES) if isinstance(error, Bug) else most):
-        return Result(seq, "dead", why)
+        return later if is_urgent else Result(seq, "dead", why)
     is_first = tries == 1 and isinstance(error, (Unauthorised, AuthFailed))  # retry at once with a new token
     pause = 0 if is_first else round(FIRST * 2 ** (tries - 1) * chance)
     return Result(seq, "waiting", why, now + pause)

@@ -125,6 +125,9 @@ OF_REPOSITORY = OF_DISCUSSIONS | {"issues", "issue_comment", "push", "gollum", "
 OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
 """Events of an installation: where the App is, and names of repositories."""
 
+NARROWING = frozenset({"privatized", "publicized", "deleted", "transferred", "removed"})
+"""Actions of these after which a comment may show what not everybody may read who reads the comment."""
+
 EVENTS = OF_REPOSITORY | OF_INSTALLATION | {"ping"}
 
 _EVENT = re.compile(rb"[a-z_]{1,64}")
@@ -266,7 +269,8 @@ def _of_installation(
         "repository": str(place.id or ""),
     }
     extra = tuple((key, value) for key, value in said.items() if value)
-    return Arrival("", repository, event, place.name, place.private, extra=extra)
+    priority = Priority.URGENT if event.action in NARROWING else Priority.CHANGE
+    return Arrival("", repository, event, place.name, place.private, extra=extra, priority=priority)
 
 
 def _numbers(found: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from bot.server.installations import TokenCache
 from bot.server.log import guarded
 from bot.server.model import WORKER, Instant, Lease
 from bot.server.options import ServerOptions
+from bot.server.organisation_search import Ranking
 from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
@@ -62,7 +63,8 @@ class Ended(BaseException):
 class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends.
 
-    ``write_gap``: seconds between two writes to GitHub.
+    ``write_gap``: seconds between two writes to GitHub. ``ranking`` gives the search in the index of an installation;
+    without it no other repository is searched.
     """
 
     options: ServerOptions
@@ -74,6 +76,7 @@ class RunDependencies:
     stop: threading.Event
     now: Callable[[], Instant]
     write_gap: float = WRITE_GAP
+    ranking: Callable[[int], Ranking] | None = None
 
 
 Run = Callable[[Lease, RunDependencies], None]

@@ -25,7 +25,7 @@ def repository_shape(shapes: Shapes, repo: Repository, viewer: Account | None = 
         "full_name": repo.full_name,
         "owner": shapes.account(repo.owner),
         "private": repo.private,
-        "visibility": "private" if repo.private else "public",
+        "visibility": repo.visibility,
         "html_url": f"{shapes.site}/{repo.full_name}",
         "clone_url": f"{shapes.site}/{repo.full_name}.git",
         "url": shapes.repo_url(repo),

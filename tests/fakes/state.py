@@ -229,6 +229,8 @@ class Repository:
     name: str
     created_at: str
     private: bool = False
+    internal: bool = False
+    """Every member of the enterprise may read it; GitHub calls it private as well."""
     archived: bool = False
     has_issues: bool = True
     has_wiki: bool = True
@@ -259,6 +261,10 @@ class Repository:
     @property
     def full_name(self) -> str:
         return f"{self.owner.login}/{self.name}"
+
+    @property
+    def visibility(self) -> str:
+        return ("internal" if self.internal else "private") if self.private else "public"
 
     def role(self, account: Account | None) -> str:
         """``admin``, ``maintain``, ``write``, ``triage``, ``read`` or, on a private repository, ``none``."""

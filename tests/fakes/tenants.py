@@ -92,6 +92,14 @@ class Tenants:
             former = {"changes": {"owner": {"from": {"user": project.shapes.account(giver)}}}}
             self.deliver(project, "repository", "transferred", extra=former)
 
+    def set_visibility(self, project: EventfulProject, visibility: str) -> None:
+        """Make a repository public, internal or private."""
+        before = project.repo.visibility
+        project.repo.private, project.repo.internal = visibility != "public", visibility == "internal"
+        actions = {"public": "publicized", "private": "privatized"}
+        action = "privatized" if before == "public" else actions.get(visibility, "edited")
+        self.deliver(project, "repository", action)
+
     def deliver(
         self, project: EventfulProject, event: str, *what: Any, extra: Mapping[str, Any] | None = None
     ) -> Delivery | None:

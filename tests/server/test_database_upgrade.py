@@ -149,7 +149,7 @@ def made_at_once(url: str, processes: int = 4) -> list[int]:
 def test_what_waits_or_was_worked_on_in_version_3_has_a_key_for_each_repository(past: Database) -> None:
     past.make_tables()
     inbox = Inbox(past, "one", machine_clock)
-    assert version(past) == VERSION == 4
+    assert version(past) == VERSION == 5
     assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f", "9:g"]
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.server.scope import RepositoryScope, fits
+from bot.domain.name_patterns import fits
+from bot.server.scope import RepositoryScope
 
 
 @pytest.mark.parametrize(

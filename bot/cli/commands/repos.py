@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
+from bot.domain.name_patterns import fits_any
 from bot.server.model import moment_text
 from bot.server.options import read_options
-from bot.server.scope import fits_any
 
 if TYPE_CHECKING:
     from bot.server.repository_list import RepositoryStatus

@@ -1,0 +1,107 @@
+"""Reads how things are now in one repository for another one: who may read it, and one of its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bot.domain.kinds import Kind
+from bot.domain.organisation import Visibility
+from bot.domain.thread_json import MAX_TITLE, clean, parse_time
+from bot.github.app import visibility_of
+from bot.github.client import GitHubClient
+from bot.github.errors import CATCHES_UP, Gone, Unreachable
+from bot.github.threads import object_in
+
+Json = Mapping[str, Any]
+
+_REPOSITORY = """
+query Repository($owner: String!, $name: String!) {
+  repository(owner: $owner, name: $name) { databaseId nameWithOwner isPrivate visibility }
+}
+"""
+_ISSUE = """
+query ForeignIssue($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    databaseId nameWithOwner isPrivate visibility
+    thread: issue(number: $number) {
+      number title state stateReason(enableDuplicate: true) createdAt closedAt repository { databaseId }
+    }
+  }
+}
+"""
+_DISCUSSION = """
+query ForeignDiscussion($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    databaseId nameWithOwner isPrivate visibility
+    thread: discussion(number: $number) {
+      number title closed stateReason createdAt closedAt answerChosenAt repository { databaseId }
+    }
+  }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignThread:
+    """A thread of another repository as it is now."""
+
+    title: str
+    state: str
+    created_at: datetime
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRepository:
+    """A repository as it is now; ``thread`` is None if it was not asked for, or is not there (any more)."""
+
+    id: int
+    name: str
+    visibility: Visibility
+    thread: ForeignThread | None = None
+
+
+def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = Kind.ISSUE) -> ForeignRepository:
+    """Read the repository ``name`` (``owner/name``) with its own token, and one of its issues or discussions.
+
+    One request; ``number`` 0 reads no thread. Raises Gone if the repository is out of sight, else ForgeError.
+    """
+    owner, _, short = name.partition("/")
+    variables: dict[str, Any] = {"owner": owner, "name": short}
+    needed, text = "metadata: read", _REPOSITORY
+    if number:
+        is_discussion = kind is Kind.DISCUSSION
+        variables["number"] = number
+        needed, text = ("discussions: read", _DISCUSSION) if is_discussion else ("issues: read", _ISSUE)
+    found = object_in(api.query(text, variables, needed).get("repository"))
+    key, full_name, is_private = found.get("databaseId"), clean(found.get("nameWithOwner")), found.get("isPrivate")
+    if not found:
+        raise Gone(f"the repository {name} is out of sight", certain=False)
+    if type(key) is not int or "/" not in full_name:
+        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
+    visibility = visibility_of(str(found.get("visibility")).lower(), private=is_private is not False)
+    return ForeignRepository(key, full_name, visibility, _thread(object_in(found.get("thread")), key, number))
+
+
+def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
+    """The thread, unless it is another one: a transferred one may be found by its former number."""
+    is_same = node.get("number") == number and object_in(node.get("repository")).get("databaseId") == repository
+    if not node or not is_same:
+        return None
+    chosen_at, reason = node.get("answerChosenAt"), node.get("stateReason")
+    is_closed = bool(chosen_at) or node.get("closed") is True or node.get("state") == "CLOSED"
+    closed_at = chosen_at or node.get("closedAt")
+    try:
+        return ForeignThread(
+            clean(node.get("title"))[:MAX_TITLE],
+            "closed" if is_closed else "open",
+            parse_time(node.get("createdAt")),
+            clean(reason).lower() if reason else None,
+            parse_time(closed_at) if is_closed and closed_at else None,
+        )
+    except ValueError as error:
+        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP) from error

@@ -1,0 +1,139 @@
+"""How a repository and one of its threads are read for another repository: what is there, and for whom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.kinds import Kind
+from bot.domain.organisation import Visibility
+from bot.github.app import visibility_of
+from bot.github.client import GitHubClient
+from bot.github.errors import ForgeError, Gone, Unreachable
+from bot.github.foreign_thread import ForeignThread, read_repository
+from tests.fakes.github import FakeGitHub
+
+REPO = "octocat/hello-world"
+AT, LATER = datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 4, 1, tzinfo=UTC)
+
+
+def client(github: FakeGitHub, name: str = REPO) -> GitHubClient:
+    return GitHubClient(github.url, github.token, name, write_gap=0)
+
+
+def test_a_closed_issue_is_read_with_its_repository_in_one_request(github: FakeGitHub) -> None:
+    github.open_issue("octocat", "Crash at night", at="2025-03-01T00:00:00Z")
+    github.close(1, "octocat", "not_planned", at="2025-04-01T00:00:00Z")
+    api = client(github)
+    found = read_repository(api, REPO, 1)
+    assert (found.id, found.name, found.visibility) == (github.repo.id, REPO, Visibility.PUBLIC)
+    assert found.thread == ForeignThread("Crash at night", "closed", AT, "not_planned", LATER)
+    assert (api.queries, api.reads) == (1, 0)
+
+
+def test_a_repository_is_read_alone(github: FakeGitHub) -> None:
+    for visibility in Visibility:
+        github.repo.private, github.repo.internal = visibility != "public", visibility == "internal"
+        found = read_repository(client(github), REPO)
+        assert (found.visibility, found.thread) == (visibility, None)
+
+
+def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGitHub) -> None:
+    github.repo.has_discussions = True
+    number = github.discuss("octocat", "Which store?", "Files?", at="2025-03-01T00:00:00Z")
+    asked = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
+    assert asked == ForeignThread("Which store?", "open", AT)
+    answer = github.say(number, "hubot", "PostgreSQL.")
+    github.mark_answer(number, answer, "octocat")
+    answered = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
+    assert answered is not None
+    assert (answered.state, answered.closed_at is None) == ("closed", False)
+
+
+def test_what_is_deleted_moved_or_a_pull_request_is_not_there(github: FakeGitHub) -> None:
+    other = github.add_project("octocat/other")
+    for _ in range(2):
+        github.open_issue("octocat", "Crash")
+    github.add_pull("hubot", "Fix it", "")
+    github.delete_issue(1)
+    github.transfer(2, other)
+    for number in (1, 2, 3, 99):
+        assert read_repository(client(github), REPO, number).thread is None
+
+
+def test_a_repository_out_of_sight_is_gone(github: FakeGitHub) -> None:
+    with pytest.raises(Gone):
+        read_repository(client(github, "octocat/unknown"), "octocat/unknown", 1)
+
+
+class Answering:
+    """A client that gets this answer."""
+
+    def __init__(self, repository: Any) -> None:
+        self.answer = {"repository": repository}
+
+    def query(self, text: str, variables: object, needed: str) -> Any:
+        return self.answer
+
+
+def told(**changed: Any) -> dict[str, Any]:
+    thread = {"number": 1, "title": "Crash", "state": "OPEN", "createdAt": "2025-03-01T00:00:00Z"}
+    thread |= {"repository": {"databaseId": 5}}
+    whole = {"databaseId": 5, "nameWithOwner": REPO, "isPrivate": False, "visibility": "PUBLIC", "thread": thread}
+    return whole | changed
+
+
+def read(answer: Any) -> Any:
+    return read_repository(Answering(answer), REPO, 1)  # type: ignore[arg-type]
+
+
+def test_a_thread_that_is_in_another_repository_by_now_is_not_there() -> None:
+    elsewhere = told()["thread"] | {"repository": {"databaseId": 6}}
+    assert read(told()).thread is not None
+    assert read(told(thread=elsewhere)).thread is None
+    assert read(told(thread=told()["thread"] | {"number": 2})).thread is None
+
+
+@pytest.mark.parametrize("changed", [{"databaseId": None}, {"databaseId": "5"}, {"nameWithOwner": "?"}])
+def test_an_answer_without_what_identifies_the_repository_is_no_answer(changed: dict[str, Any]) -> None:
+    with pytest.raises(Unreachable):
+        read(told(**changed))
+
+
+@pytest.mark.parametrize(
+    ("named", "private", "visibility"),
+    [
+        ("public", False, "public"),
+        (None, False, "public"),
+        ("internal", True, "internal"),
+        ("private", True, "private"),
+        (None, True, "private"),
+        ("public", True, "private"),
+        ("private", False, "private"),
+        ("secret", False, "private"),
+        (5, False, "private"),
+    ],
+)
+def test_the_narrower_visibility_counts(named: object, private: bool, visibility: str) -> None:
+    assert visibility_of(named, private=private) == visibility
+
+
+_JSON = st.sampled_from([None, False, True, 5, -1, "", "PRIVATE", "9999-01-01", [], [{}], {}, {"databaseId": 5}])
+
+
+@given(
+    st.dictionaries(st.sampled_from(list(told())), _JSON, max_size=3),
+    st.dictionaries(st.sampled_from(list(told()["thread"])), _JSON, max_size=3),
+)
+def test_an_answer_of_any_shape_is_read_or_refused(changed: dict[str, Any], thread: dict[str, Any]) -> None:
+    try:
+        found = read(told(thread=told()["thread"] | thread) | changed)
+    except ForgeError:
+        return
+    assert found.visibility in list(Visibility)
+    is_open = changed.get("isPrivate", False) is False and changed.get("visibility", "PUBLIC") == "PUBLIC"
+    assert found.visibility != "public" or is_open or str(changed.get("visibility")).lower() in ("public", "none")

@@ -1,0 +1,86 @@
+"""Which repositories may be shown in which: readers of the one may read the other, or both settings agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.organisation import Visibility
+from bot.organisation.scope import OrganisationRepository, visible_to
+
+PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
+SDK = OrganisationRepository(1, "octo-org/sdk", 7, PUBLIC)
+APP = OrganisationRepository(2, "octo-org/app", 7, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("reader", "other", "is_visible"),
+    [
+        (PUBLIC, PUBLIC, True),
+        (PUBLIC, INTERNAL, False),
+        (PUBLIC, PRIVATE, False),
+        (INTERNAL, PUBLIC, True),
+        (INTERNAL, INTERNAL, True),
+        (INTERNAL, PRIVATE, False),
+        (PRIVATE, PUBLIC, True),
+        (PRIVATE, INTERNAL, True),
+        (PRIVATE, PRIVATE, False),
+    ],
+)
+def test_what_all_readers_may_read_is_visible(reader: Visibility, other: Visibility, is_visible: bool) -> None:
+    found = visible_to(replace(APP, visibility=reader), [replace(SDK, visibility=other)])
+    assert found == ({SDK.id} if is_visible else set())
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_visible"),
+    [
+        (("octo-org/sdk",), ("octo-org/app",), True),
+        (("Octo-Org/*",), ("octo-org/a*",), True),
+        (("octo-org/sdk",), (), False),
+        ((), ("octo-org/app",), False),
+        (("octo-org/app",), ("octo-org/sdk",), False),
+        (("*/*",), ("other/*",), False),
+    ],
+)
+def test_a_private_repository_is_visible_if_both_name_each_other(
+    ours: tuple[str, ...], theirs: tuple[str, ...], is_visible: bool
+) -> None:
+    sdk = replace(SDK, visibility=PRIVATE, shares=theirs)
+    for visibility in (PRIVATE, INTERNAL):
+        app = replace(APP, visibility=visibility, shares=ours)
+        assert visible_to(app, [sdk]) == ({SDK.id} if is_visible else set())
+    assert visible_to(replace(APP, visibility=PUBLIC, shares=ours), [sdk]) == set(), "the public reads it"
+
+
+def test_neither_itself_nor_what_is_gone_nor_another_installation_is_visible() -> None:
+    gone, foreign = replace(SDK, is_gone=True), replace(SDK, installation=8)
+    assert visible_to(APP, [APP, gone, foreign]) == set()
+    assert visible_to(replace(APP, is_gone=True), [SDK]) == set()
+
+
+def test_a_repository_counts_as_private_until_its_visibility_is_known() -> None:
+    assert visible_to(APP, [OrganisationRepository(1, "octo-org/sdk", 7)]) == set()
+
+
+_REPOSITORIES = st.builds(
+    OrganisationRepository,
+    st.integers(1, 4),
+    st.sampled_from(["octo-org/sdk", "octo-org/app"]),
+    st.integers(1, 2),
+    st.sampled_from(list(Visibility)),
+    st.sampled_from([(), ("octo-org/*",), ("octo-org/sdk",)]),
+    st.booleans(),
+)
+
+
+@given(_REPOSITORIES, st.lists(_REPOSITORIES, max_size=5))
+def test_a_reader_that_becomes_wider_never_sees_more(
+    reader: OrganisationRepository, others: list[OrganisationRepository]
+) -> None:
+    order = (PRIVATE, INTERNAL, PUBLIC)
+    found = [visible_to(replace(reader, visibility=each), others) for each in order]
+    assert found[2] <= found[1] <= found[0]

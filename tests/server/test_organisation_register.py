@@ -1,0 +1,124 @@
+"""What becomes known of a repository has the comments worked out again that it concerns, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.domain.answer import OrganisationKey
+from bot.domain.organisation import Visibility
+from bot.github.events import ORGANISATION
+from bot.server.inbox import Inbox
+from bot.server.model import Priority, RepositoryKey
+from bot.server.organisation_register import OrganisationRegister
+from tests.server.queues import Queue
+
+APP, SDK, PLUGIN, FOREIGN = RepositoryKey(7, 1), RepositoryKey(7, 2), RepositoryKey(7, 3), RepositoryKey(8, 1)
+PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
+OF_SDK = OrganisationKey(SDK.number, 57)
+
+
+@pytest.fixture
+def register(queue: Queue) -> OrganisationRegister:
+    """Three repositories of one installation; a comment in the app shows an issue of the SDK."""
+    made = OrganisationRegister(queue.inbox)
+    for repository in (APP, SDK, PLUGIN, FOREIGN):
+        made.saw(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
+    made.show(APP, 5, [OF_SDK])
+    made.show(FOREIGN, 6, [OF_SDK])
+    return made
+
+
+def renewed(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]]:
+    """The comments that are to be worked out again; asked once for each."""
+    found = inbox.deliveries(state="waiting", limit=100)
+    inbox.drop([each.seq for each in found], "seen")
+    with inbox.database.transaction() as asking:
+        rows = asking.rows("select seq, priority from deliveries")
+    urgent = {row["seq"]: Priority(row["priority"]) for row in rows}
+    assert {each.event.name for each in found} <= {ORGANISATION}
+    return sorted((each.repository, each.event.number, urgent[each.seq]) for each in found)
+
+
+SHOWN = [(APP, 5, Priority.URGENT)]
+
+
+def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
+    register: OrganisationRegister, queue: Queue
+) -> None:
+    register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    assert renewed(queue.inbox) == SHOWN
+    register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    register.saw(SDK, "octo-org/renamed", private=True, visibility=None)
+    assert renewed(queue.inbox) == [], "nothing new"
+    register.saw(APP, "octo-org/r1", private=True, visibility=INTERNAL)
+    assert renewed(queue.inbox) == SHOWN
+    register.saw(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    assert renewed(queue.inbox) == [], "nobody shows it"
+    known = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
+    assert known == {1: ("octo-org/r1", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
+
+
+def test_a_repository_that_goes_leaves_the_comments_and_one_that_returns_has_its_own_checked(
+    register: OrganisationRegister, queue: Queue
+) -> None:
+    register.lost(SDK, "the repository was deleted")
+    assert renewed(queue.inbox) == SHOWN
+    register.lost(SDK, "the repository was deleted")
+    assert renewed(queue.inbox) == []
+    assert [each.id for each in register.repositories(7)] == [1, 3]
+    register.lost(APP, "the repository was deleted")
+    register.saw(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    assert renewed(queue.inbox) == [], "nobody can write there"
+    register.saw(APP, "octo-org/r1", private=False, visibility=None)
+    assert renewed(queue.inbox) == SHOWN, "while it was away it heard nothing"
+
+
+def test_settings_that_share_otherwise_concern_both_sides(register: OrganisationRegister, queue: Queue) -> None:
+    for repository in (SDK, APP):
+        register.share(repository, ["octo-org/*"])
+        assert renewed(queue.inbox) == SHOWN
+        register.share(repository, ("octo-org/*",))
+        assert renewed(queue.inbox) == []
+    assert [each.shares for each in register.repositories(7)] == [("octo-org/*",), ("octo-org/*",), ()]
+
+
+def test_an_installation_that_comes_back_has_all_its_comments_checked(
+    register: OrganisationRegister, queue: Queue
+) -> None:
+    register.installed(7, "octo-org", "active")
+    assert renewed(queue.inbox) == []
+    register.installed(7, "octo-org", "suspended")
+    assert renewed(queue.inbox) == []
+    register.installed(7, "octo-org", "active")
+    assert renewed(queue.inbox) == SHOWN
+
+
+def test_threads_that_changed_concern_those_who_show_them(register: OrganisationRegister, queue: Queue) -> None:
+    register.changed(SDK, range(1, 57))
+    assert renewed(queue.inbox) == []
+    register.changed(SDK, range(1, 1_200))
+    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    register.changed(PLUGIN, [57])
+    assert renewed(queue.inbox) == []
+
+
+def test_what_a_comment_shows_no_more_concerns_it_no_more(register: OrganisationRegister, queue: Queue) -> None:
+    other = OrganisationKey(PLUGIN.number, 1)
+    register.show(APP, 5, [other, OF_SDK])
+    register.show_only(APP, 5, [other])
+    register.changed(SDK, [57])
+    assert renewed(queue.inbox) == []
+    register.changed(PLUGIN, [1])
+    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    register.show_only(APP, 5, [])
+    register.changed(PLUGIN, [1])
+    assert renewed(queue.inbox) == []
+
+
+def test_many_comments_are_put_at_once(register: OrganisationRegister, queue: Queue) -> None:
+    for number in range(100, 1_300, 2):
+        register.show(PLUGIN, number, [OF_SDK])
+    register.lost(SDK, "the repository was deleted")
+    with queue.inbox.database.transaction() as asking:
+        row = asking.row("select count(*) as many from deliveries where state = 'waiting'")
+    assert row == {"many": 601}

@@ -1,0 +1,17 @@
+"""In random organisations nothing of a repository is shown where not everybody may read it; see the module lived."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.examples import examples
+from tests.organisation_worlds import explore
+
+
+def test_nothing_leaks_in_some_random_organisations() -> None:
+    explore(examples(100))
+
+
+@pytest.mark.slow
+def test_nothing_leaks_in_many_random_organisations() -> None:
+    explore(1_000)
