@@ -111,22 +111,7 @@ class WorkQueue:
         worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
         history, whatever its priority.
         """
-        now = self.now()
-        rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
-        adding.change_each(
-            _ADD,
-            [
-                {
-                    "key": key,
-                    "priority": int(priority),
-                    "due": max(due, 0),
-                    "ready": int(due <= now),
-                    "history": READS if priority == Priority.HISTORY or key in unread else 0,
-                }
-                for key, priority, due in rows
-            ],
-        )
-        if rows:
+        if add_work(adding, works, self.now(), unread):
             self.database.notify(adding, CHANNEL)
 
     def ensure(self, keys: Iterable[str]) -> None:
@@ -233,6 +218,27 @@ class WorkQueue:
             if many:
                 self.database.notify(releasing, CHANNEL)
             return many
+
+
+def add_work(
+    adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
+) -> bool:
+    """Add work as `WorkQueue.add` does, but wake nobody. Returns whether there was any."""
+    rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
+    adding.change_each(
+        _ADD,
+        [
+            {
+                "key": key,
+                "priority": int(priority),
+                "due": max(due, 0),
+                "ready": int(due <= now),
+                "history": READS if priority == Priority.HISTORY or key in unread else 0,
+            }
+            for key, priority, due in rows
+        ],
+    )
+    return bool(rows)
 
 
 class Wakeups:

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import guarded
-from bot.server.model import WORKER, Instant, Lease
+from bot.server.model import WORKER, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
+from bot.server.organisation_guard import OrganisationGuard
 from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
@@ -62,7 +63,8 @@ class Ended(BaseException):
 class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends.
 
-    ``write_gap``: seconds between two writes to GitHub.
+    ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
+    told of threads of a repository that changed in one.
     """
 
     options: ServerOptions
@@ -74,6 +76,8 @@ class RunDependencies:
     stop: threading.Event
     now: Callable[[], Instant]
     write_gap: float = WRITE_GAP
+    organisation: OrganisationGuard | None = None
+    indexed: Callable[[RepositoryKey, Collection[int]], object] = lambda repository, threads: None  # noqa: ARG005
 
 
 Run = Callable[[Lease, RunDependencies], None]
@@ -94,7 +98,7 @@ class Worker:
 
     ``run`` does the run of a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
     it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as it goes round and all its threads
-    live.
+    live. ``tells`` is added to its heartbeats.
     """
 
     inbox: Inbox
@@ -105,6 +109,7 @@ class Worker:
     parent: int = 0
     drain: float = DRAIN
     alive: Path | None = None
+    tells: Callable[[], Note] = dict
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -242,7 +247,7 @@ class Worker:
 
     def _send_heartbeat(self) -> None:
         self.inbox.queue.ensure(self.tasks)
-        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy}
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
         self.inbox.heartbeat(f"{WORKER}{self.name}", note)
 
     def _told(self) -> dict[str, object]:
