@@ -63,7 +63,7 @@ class ServerOptions:
     database_url: str = setting("", "A PostgreSQL database instead of SQLite in the folder.", secret=True)
     organisation: str = setting(
         "",
-        "Where the index of all repositories is: a folder, or s3://, gs:// or az:// for several machines; none if empty.",
+        "The index of all repositories: a folder, or s3://, gs://, az:// for several machines.",
         form=r"(?:(?:s3|gs|az)://[^\s/@?#]{1,200}(?:/[^\s?#]{0,500})?|(?![^/]{0,20}://)[^\x00-\x1f]{1,1000})",
         wording="a folder, or an address such as s3://bucket/precedent",
     )

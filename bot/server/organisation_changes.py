@@ -35,7 +35,7 @@ AT_ONCE = 20
 FIRST_PAUSE, LONGEST_PAUSE = MINUTE // 2, 15 * MINUTE
 """Milliseconds until a row is tried again; each further time twice as many."""
 
-SLACK = MINUTE
+SLACK = MINUTE // 12
 """The clocks of two processes differ by less."""
 
 _KEY = re.compile(r"organisation-([1-9][0-9]{0,17})")
@@ -169,8 +169,23 @@ class OrganisationChanges:
                 name=f"{NEXT_MEND}{installation}",
                 next=now + MEND_EVERY,
             )
-            found = [_repository(row) for row in putting.rows("select key from repositories where indexed = 1")]
-            _put(putting, [(key, None) for key in found if key.installation == installation], now)
+            _put(putting, [(key, None) for key in _indexed(putting, installation)], now)
+
+    def installations(self) -> list[int]:
+        """The installations that have memories in the index."""
+        with self._database.transaction() as asking:
+            rows = asking.rows("select key from repositories where indexed = 1")
+        return sorted({_repository(row).installation for row in rows})
+
+    def indexed(self, installation: int) -> list[RepositoryKey]:
+        """The repositories of an installation whose memories are in the index, or noted to be brought there."""
+        with self._database.transaction() as asking:
+            return _indexed(asking, installation)
+
+    def read_again(self, repositories: Sequence[RepositoryKey]) -> None:
+        """Note that the whole memory of each of these has to be read."""
+        with self._database.transaction() as putting:
+            _put(putting, [(key, None) for key in repositories], self._now())
 
     def is_gone(self, repository: RepositoryKey) -> bool:
         """Whether the repository is gone, or not known any more."""
@@ -230,6 +245,11 @@ class OrganisationChanges:
                 return None
             row = asking.row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
         return (int(row["many"]), int(row["oldest"] or 0)) if row else (0, 0)
+
+
+def _indexed(asking: Transaction, installation: int) -> list[RepositoryKey]:
+    sql = "select key from repositories where indexed = 1 and key like :some order by key"
+    return [_repository(row) for row in asking.rows(sql, some=f"{installation}-%")]
 
 
 def _is_on(asking: Transaction) -> bool:

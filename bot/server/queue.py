@@ -63,6 +63,12 @@ update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
  returning key, priority, since, history, lease
 """
+_CLAIM_KEY = """
+insert into queue (key, priority, since, due, ready, owner, lease) values
+ (:key, :priority, :now, :until, 0, :owner, :lease) on conflict (key) do update set ready = 0, due = excluded.due,
+ owner = excluded.owner, lease = excluded.lease where queue.lease = '' or queue.due <= :now
+ returning priority, since
+"""
 _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
@@ -167,6 +173,15 @@ class WorkQueue:
         with self._counting:
             self._claims += 1
             return self._claims % OLDEST_EVERY == 0
+
+    def claim_key(self, owner: str, key: str) -> Lease | None:
+        """Lease this key to this owner, whether it has work or not; None while another one works on it."""
+        now, priority, lease = self.now(), int(Priority.CATCH_UP), uuid.uuid4().hex
+        with self.database.transaction() as claiming:
+            row = claiming.row(
+                _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE, now=now
+            )
+        return Lease(key, lease, Priority(row["priority"]), row["since"]) if row else None
 
     def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
         """Let these leases last from now on. Returns the ids of those that the owner has lost."""
