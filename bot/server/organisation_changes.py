@@ -220,7 +220,7 @@ class OrganisationChanges:
                     note=note,
                 )
             wrong = {True: list[RepositoryKey](), False: list[RepositoryKey]()}
-            for row in aligning.rows("select key, name, state, unread, history, indexed from repositories"):
+            for row in aligning.rows("select * from repositories order by key"):
                 key, belongs = _repository(row), row["state"] != "gone" and scope.includes(row["name"])
                 is_read = not (row["unread"] or row["history"])
                 if key.number and belongs != bool(row["indexed"]) and (is_read or not belongs):
