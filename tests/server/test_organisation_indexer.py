@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bot.cli.commands.org_server import rebuild_on_server
+from bot.errors import UserError
 from bot.recall.candidates import Candidates, OrganisationUnavailable
+from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
 from bot.server.organisation_guard import MEND_AFTER, REST
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
+from bot.server.resync import Resync
 from tests.fakes.payloads import EventfulProject
+from tests.github.keys import key_pair
 from tests.server.organisation import TownIndex
+from tests.server.places import APP
 from tests.server.queues import keys
 from tests.server.town import Town
 
@@ -272,3 +280,65 @@ def test_a_rebuild_whose_lease_is_lost_changes_nothing(
     with pytest.raises(OrganisationUnavailable, match="another process"):
         rebuild_installation(index.installation, index.dependencies, loses)
     assert titles(index, sdk) == [QUESTION]
+
+
+def test_a_resync_switches_the_index_on_and_off(town: Town, sdk: EventfulProject, tmp_path: Path) -> None:
+    number = town.github.tenants.install("octo-org", ["octo-org/sdk"])
+    town.ask(sdk)
+    town.settle()
+    index = TownIndex(town, tmp_path / "index", number)
+    assert index.changes.waiting() is None
+
+    def swept(options: ServerOptions) -> None:
+        here = town.here
+        Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).once(here.clock.now)
+
+    swept(index.dependencies.options)
+    assert index.waiting() == 1
+    index.work()
+    assert titles(index, sdk) == [QUESTION]
+    swept(town.dependencies.options)
+    assert index.changes.waiting() is None
+
+
+def test_the_operator_makes_the_index_anew(
+    index: TownIndex,
+    town: Town,
+    sdk: EventfulProject,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command, in the town's own database and with the town's App."""
+    index.work()
+    (url, key) = (town.here.inbox.database.engine.url, key_pair()[0])
+    monkeypatch.setattr("os.environ", dict(os.environ))
+    for name, value in {
+        "APP_ID": str(APP),
+        "PRIVATE_KEY": key,
+        "API_URL": town.github.url,
+        "SERVER_URL": town.git.url,
+        "DATA": str(Path(str(url.database)).parent),
+        "ORGANISATION": str(index.folder),
+    }.items():
+        monkeypatch.setitem(os.environ, f"PRECEDENT_{name}", value)
+    given = argparse.Namespace(installation=[], json=True, header=True)
+    found = rebuild_on_server(given)
+    assert found == (
+        [{"installation": index.installation, "repositories": 1, "threads": 2, "unread": []}],
+        0,
+    )
+    assert "PRECEDENT_PRIVATE_KEY" not in os.environ
+    monkeypatch.setitem(os.environ, "PRECEDENT_PRIVATE_KEY", key)
+    index.town.git.access = lambda token, name: None
+    given = argparse.Namespace(installation=[index.installation], json=False, header=False)
+    shown, code = rebuild_on_server(given)
+    assert code == 1
+    assert [line.split("\t")[:2] for line in str(shown).splitlines()] == [
+        [str(index.installation), "0"],
+        [str(index.installation), "octo-org/sdk"],
+    ]
+
+
+def test_the_operator_is_told_that_there_is_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {"PRECEDENT_APP_ID": "1", "PRECEDENT_PRIVATE_KEY": key_pair()[0]})
+    with pytest.raises(UserError, match="--organisation"):
+        rebuild_on_server(argparse.Namespace())

@@ -20,6 +20,7 @@ from tests.fakes.state import from_epoch
 from tests.server import postgres
 from tests.server.stage import APP, READY, ServerStage, until
 
+DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 AGO = 100 * 24 * 3600
 KILLS, ISSUES = 6, 24
 
