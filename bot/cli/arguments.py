@@ -284,6 +284,7 @@ def add_replay(command: argparse.ArgumentParser) -> None:
 _SERVER = {
     "data": ("DIR", "the folder for the queue and the clones (default: ./data)"),
     "database_url": ("URL", "PostgreSQL instead of a file there; if it holds a password, prefer the variable"),
+    "organisation": ("PLACE", "the index of all repositories: a folder, s3://, gs:// or az:// (default: none)"),
     "host": ("ADDRESS", "the address to listen on (default: 127.0.0.1)"),
     "port": ("PORT", "the port to listen on (default: 8080)"),
     "workers": ("N", "worker processes to start; 0: receive only (default: 1)"),

@@ -447,14 +447,14 @@ def serve(command: argparse.ArgumentParser) -> None:
     Most options are environment variables, such as PRECEDENT_APP_ID; docs/self-hosting.md lists them. These flags
     override their variables.
     """
-    add_server(command, "data", "database_url", "host", "port", "workers", "jobs")
+    add_server(command, "data", "database_url", "organisation", "host", "port", "workers", "jobs")
     command.add_argument("--check", action="store_true", help="report everything that is missing, and exit")
 
 
 @command(SERVER, "worker --jobs 8")
 def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
-    add_server(command, "data", "database_url", "jobs")
+    add_server(command, "data", "database_url", "organisation", "jobs")
     command.add_argument("--alive", type=Path, metavar="FILE", help="touch it every second, for a probe")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
 

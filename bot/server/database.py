@@ -73,16 +73,17 @@ create table if not exists runs (
   pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
   notes text not null default '[]');
 create index if not exists runs_began on runs (began);
+create index if not exists runs_repository on runs (repository, began);
 create table if not exists repositories (
   key text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '', visibility text not null default 'private',
-  shares text not null default '[]');
+  shares text not null default '[]', indexed integer not null default 0);
 create table if not exists organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,
-  changed_at {big} not null);
+  changed_at {big} not null, attempts integer not null default 0, next_at {big} not null default 0);
 create index if not exists organisation_changes_installation on organisation_changes (installation, seq);
 create table if not exists organisation_shown (
   repository text not null, thread text not null, other_repository {big} not null, other_thread text not null,
@@ -146,6 +147,7 @@ MOVES = {
     5: (
         "alter table repositories add column visibility text not null default 'private'",
         "alter table repositories add column shares text not null default '[]'",
+        "alter table repositories add column indexed integer not null default 0",
     ),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""

@@ -48,6 +48,7 @@ from bot.server.model import (
     State,
     Tallies,
 )
+from bot.server.organisation_changes import note_run
 from bot.server.queue import MANY_HISTORIES, WorkQueue
 from bot.server.tallies import add_counts, add_up, read_counters
 
@@ -165,8 +166,10 @@ class Inbox:
                 return False
             known = within(ending, self.now)
             _settle(ending, work, results, now)
-            row = _row_after_run(known.repository(work.repository), work, report, now)
+            before = known.repository(work.repository)
+            row = _row_after_run(before, work, report, now)
             known.keep(row)
+            note_run(ending, work, row, report.changed, before.last_run, now)
             _close_run(ending, work, report, now)
             if report.requeue_after:
                 _look_again(ending, work, row, now, report)

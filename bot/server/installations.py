@@ -12,6 +12,7 @@ from bot.domain.organisation import Visibility
 from bot.github.app import App
 from bot.server.database import Row, Transaction, written
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
+from bot.server.organisation_changes import note_gone
 
 
 class Installations:
@@ -98,6 +99,7 @@ class Installations:
                 key=repository.text,
                 now=now,
             )
+            note_gone(losing, repository, now)
             return losing.change(
                 "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
                 " where repository = :repository and state = 'waiting'",

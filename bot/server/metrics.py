@@ -19,7 +19,9 @@ from bot.github.errors import OF_ALL
 from bot.server.health import alive
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
-from bot.server.model import Instant, Tallies
+from bot.server.model import WORKER, Instant, Tallies
+from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_guard import INDEX_UP, SEARCHES
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
@@ -31,6 +33,7 @@ COUNTERS = {
     "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
     "precedent_answers_total": (("action", "reason"), "Actions taken for deliveries, and the reasons"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
+    SEARCHES: (("result",), "Searches of the organisation's index by result"),
 }
 """Name → its labels and help text."""
 
@@ -94,6 +97,21 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     for scarcest in inbox.budgets().scarcest():
         left.add_metric([scarcest.resource], scarcest.left)
     yield left
+    yield from _organisation(inbox, now)
+
+
+def _organisation(inbox: Inbox, now: Instant) -> Iterator[Metric]:
+    """The organisation's index as its workers see it; nothing without one."""
+    waiting = OrganisationChanges(inbox.database, inbox.queue, inbox.now).waiting()
+    if waiting is None:
+        return
+    many, oldest = waiting
+    beats = inbox.heartbeats()
+    told = [int(beats[f"{WORKER}{name}"][1].get(INDEX_UP, 1)) for name in alive(beats, now)]
+    yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(told, default=1))
+    yield _gauge("organisation_waiting", "Changes that wait to be brought into the organisation's index", many)
+    seconds = (now - oldest) / 1000 if oldest else 0
+    yield _gauge("organisation_oldest_seconds", "Age of the oldest change that waits for it", seconds)
 
 
 def _gauge(name: str, about: str, value: float) -> Metric:

@@ -207,7 +207,7 @@ class RunReport:
     happens, ``urgency`` how urgent that is if it is not at once, which is to read history on; ``backoff`` is how far
     off it is in milliseconds, for the run that comes then. ``is_unread``: the repository's history was never read
     completely; None if the run did not get that far. ``history``: the part of a history that it read, None if nothing
-    of one is left. ``rates``: what is left of GitHub's limits.
+    of one is left. ``rates``: what is left of GitHub's limits. ``changed``: the threads that it changed in memory.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -223,6 +223,7 @@ class RunReport:
     threads: int = -1
     is_unread: bool | None = False
     history: HistoryPart | None = None
+    changed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from bot.server.scope import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, checked, rules, setting
 
 PREFIX = "PRECEDENT_"
-FLAGS = ("data", "database_url", "host", "port", "workers", "jobs")
+FLAGS = ("data", "database_url", "organisation", "host", "port", "workers", "jobs")
 """Options that the command line may give instead of the environment."""
 
 WORKING = ("app_id", "private_key")
@@ -61,6 +61,12 @@ class ServerOptions:
     webhook_secret_old: str = setting("", "The one before it, while they are exchanged.", secret=True)
     data: Path = setting(Path("data"), "The folder for the queue and the clones, on a local disk.")  # type: ignore[arg-type]
     database_url: str = setting("", "A PostgreSQL database instead of SQLite in the folder.", secret=True)
+    organisation: str = setting(
+        "",
+        "The index of all repositories: a folder, or s3://, gs://, az:// for several machines.",
+        form=r"(?:(?:s3|gs|az)://[^\s/@?#]{1,200}(?:/[^\s?#]{0,500})?|(?![^/]{0,20}://)[^\x00-\x1f]{1,1000})",
+        wording="a folder, or an address such as s3://bucket/precedent",
+    )
     host: str = setting("127.0.0.1", "The address to listen on.", form=r"[0-9A-Za-z.:_-]{1,253}", wording="an address")
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
@@ -152,6 +158,9 @@ def read_options(
     if faults:
         raise Misconfigured(faults)
     options = replace(ServerOptions(), **given)  # type: ignore[arg-type]
+    place = options.organisation
+    if place and "://" not in place:
+        options = replace(options, organisation=str(Path(place).absolute()))
     return replace(options, data=options.data.absolute())
 
 

@@ -26,6 +26,7 @@ from typing import NoReturn
 from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
+from bot.recall.candidates import Candidates
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
@@ -34,6 +35,7 @@ from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import guarded, write_logs
 from bot.server.options import WORKER_NAME, ServerOptions, new_password, packed, password_file, stored_password
+from bot.server.organisation_guard import INDEX_UP, OrganisationGuard
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.secret_files import SecretFiles
@@ -193,7 +195,9 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
             return app.about()
 
     bind = (lambda: web.bound(options.host, options.port).close()) if listens else None
-    return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
+    works = options.workers or not listens
+    ask_index = partial(_ask_index, options) if options.organisation and works else None
+    return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind, ask_index))
 
 
 def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:
@@ -281,25 +285,61 @@ def _worked(options: ServerOptions, run: Run, parent: int, name: str, alive: Pat
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
         SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), tells=not parent).watch()
-        clones, clock = CloneCache(options.data / "clones", options.clones_mb), inbox.now
-        dependencies = RunDependencies(
-            options=options,
-            inbox=inbox,
-            tokens=TokenCache(app),
-            clones=clones,
-            pace=RateLimiter(options.pushes_per_minute, clock),
-            own_login=login,
-            stop=stop,
-            now=clock,
-        )
-        resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
+        dependencies = run_dependencies(options, inbox, app, login, stop)
+        clock, guard = dependencies.now, dependencies.organisation
+        resync = Resync(app, inbox, options, dependencies.tokens, dependencies.clones.forget)
         tasks = {"resync": Task(lambda: resync.once(clock()), options.sweep_minutes)}
-        worker = Worker(inbox, lambda lease: run(lease, dependencies), stop, options.jobs, tasks, parent, alive=alive)
+        worker = Worker(
+            inbox,
+            lambda lease: run(lease, dependencies),
+            stop,
+            options.jobs,
+            tasks,
+            parent,
+            alive=alive,
+            tells=lambda: {INDEX_UP: int(guard.is_up)} if guard else {},
+        )
         try:
             worker.live()
         except Ended as error:
             return error.code
     return 0
+
+
+def run_dependencies(
+    options: ServerOptions, inbox: Inbox, app: App, login: str, stop: threading.Event
+) -> RunDependencies:
+    """What the runs of a process need; ``login`` is ours at GitHub."""
+    opens = partial(_open_index, options.organisation)
+    return RunDependencies(
+        options=options,
+        inbox=inbox,
+        tokens=TokenCache(app),
+        clones=CloneCache(options.data / "clones", options.clones_mb),
+        pace=RateLimiter(options.pushes_per_minute, inbox.now),
+        own_login=login,
+        stop=stop,
+        now=inbox.now,
+        organisation=OrganisationGuard(opens, inbox.count_up) if options.organisation else None,
+    )
+
+
+@contextmanager
+def rebuilding(options: ServerOptions, inbox: Inbox, stop: threading.Event) -> Iterator[RunDependencies]:
+    """What the rebuild of an index needs."""
+    with _app(options) as app:
+        yield run_dependencies(options, inbox, app, "", stop)
+
+
+def _open_index(place: str, installation: int) -> Candidates:
+    from bot.organisation.lance import open_candidates
+
+    return open_candidates(place, str(installation))
+
+
+def _ask_index(options: ServerOptions) -> None:
+    """Raises WorldError if the place of the index does not answer."""
+    _open_index(options.organisation, 0).search(["precedent"], {0})
 
 
 def _login(options: ServerOptions, inbox: Inbox) -> str:

@@ -63,6 +63,12 @@ update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
  returning key, priority, since, history, lease
 """
+_CLAIM_KEY = """
+insert into queue (key, priority, since, due, ready, owner, lease) values
+ (:key, :priority, :now, :until, 0, :owner, :lease) on conflict (key) do update set ready = 0, due = excluded.due,
+ owner = excluded.owner, lease = excluded.lease where queue.lease = '' or queue.due <= :now
+ returning priority, since
+"""
 _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
@@ -111,22 +117,7 @@ class WorkQueue:
         worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
         history, whatever its priority.
         """
-        now = self.now()
-        rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
-        adding.change_each(
-            _ADD,
-            [
-                {
-                    "key": key,
-                    "priority": int(priority),
-                    "due": max(due, 0),
-                    "ready": int(due <= now),
-                    "history": READS if priority == Priority.HISTORY or key in unread else 0,
-                }
-                for key, priority, due in rows
-            ],
-        )
-        if rows:
+        if add_work(adding, works, self.now(), unread):
             self.database.notify(adding, CHANNEL)
 
     def ensure(self, keys: Iterable[str]) -> None:
@@ -183,6 +174,15 @@ class WorkQueue:
             self._claims += 1
             return self._claims % OLDEST_EVERY == 0
 
+    def claim_key(self, owner: str, key: str) -> Lease | None:
+        """Lease this key to this owner, whether it has work or not; None while another one works on it."""
+        now, priority, lease = self.now(), int(Priority.CATCH_UP), uuid.uuid4().hex
+        with self.database.transaction() as claiming:
+            row = claiming.row(
+                _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE, now=now
+            )
+        return Lease(key, lease, Priority(row["priority"]), row["since"]) if row else None
+
     def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
         """Let these leases last from now on. Returns the ids of those that the owner has lost."""
         if not leases:
@@ -233,6 +233,27 @@ class WorkQueue:
             if many:
                 self.database.notify(releasing, CHANNEL)
             return many
+
+
+def add_work(
+    adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
+) -> bool:
+    """Add work as `WorkQueue.add` does, but wake nobody. Returns whether there was any."""
+    rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
+    adding.change_each(
+        _ADD,
+        [
+            {
+                "key": key,
+                "priority": int(priority),
+                "due": max(due, 0),
+                "ready": int(due <= now),
+                "history": READS if priority == Priority.HISTORY or key in unread else 0,
+            }
+            for key, priority, due in rows
+        ],
+    )
+    return bool(rows)
 
 
 class Wakeups:

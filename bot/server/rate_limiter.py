@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TypeVar
 
 from bot.memory.store import Edits, Snapshot, Store
+from bot.server.changed_threads import changed_threads
 from bot.server.model import MINUTE, Instant, Stopping
 
 Wait = Callable[[threading.Event, float], bool]
@@ -52,10 +53,11 @@ class RateLimiter:
 
 
 class PacedStore:
-    """A store whose writes wait for the limit. ``pushes`` are the times of its own."""
+    """A store whose writes wait for the limit. ``pushes`` are the times of its own, ``changed`` the threads in them."""
 
     def __init__(self, store: Store, pace: RateLimiter, earlier: Iterable[Instant], stop: threading.Event) -> None:
         self.pushes: list[Instant] = []
+        self.changed: set[int] = set()
         self._store, self._pace, self._stop = store, pace, stop
         self._earlier = tuple(earlier)
 
@@ -68,6 +70,7 @@ class PacedStore:
         written = self._store.write(base, edits, message, squash=squash)
         if written is not base:
             self.pushes.append(self._pace.clock())
+            self.changed |= changed_threads(base, edits)
         return written
 
     def close(self) -> None:

@@ -173,6 +173,20 @@ def _log(work: PendingWork, results: list[Result]) -> None:
             log.log(level, "%s", each.state, extra=told)
 
 
+def repository_site(grant: Grant, run: RunDependencies) -> RepositorySite:
+    """The repository that the token is for, and how to reach it."""
+    return RepositorySite(
+        repository=grant.name,
+        token=grant.token,
+        api_url=run.options.api_url,
+        server_url=run.options.server_url,
+        own_login=run.own_login,
+        instance=run.options.instance,
+        workspace=run.clones.empty,
+        write_gap=run.write_gap,
+    )
+
+
 def observing(settings: Settings) -> Settings:
     """The settings of a repository where nothing may be written but the memory branch."""
     return settings if settings.mode == "off" else replace(settings, mode="summary")
@@ -229,6 +243,7 @@ class RepositoryRun:
             writes=used.writes,
             notes=tuple(self.run_log.notes),
             rates=self.budget.rates,
+            changed=frozenset(self.store.changed) if self.store else frozenset(),
         )
         return list(self.results.values()), told
 
@@ -246,7 +261,7 @@ class RepositoryRun:
         if not scope.includes(grant.name):
             self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
             return
-        site = self._site(grant)
+        site = repository_site(grant, run)
         self.run_log.on_stage("settings")
         chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
         register.share(repository, chosen.settings.organisation.share_with)
@@ -306,19 +321,6 @@ class RepositoryRun:
         tokens.forget(repository)
         if tokens.grant(repository, self.dependencies.now()).name != self.name:
             raise RepositoryMoved("the repository got another name: it is looked at again")
-
-    def _site(self, grant: Grant) -> RepositorySite:
-        run = self.dependencies
-        return RepositorySite(
-            repository=grant.name,
-            token=grant.token,
-            api_url=run.options.api_url,
-            server_url=run.options.server_url,
-            own_login=run.own_login,
-            instance=run.options.instance,
-            workspace=run.clones.empty,
-            write_gap=run.write_gap,
-        )
 
     def _work_on(self, bot: RunContext, site: RepositorySite, chosen: RepositorySettings, row: RepositoryRow) -> None:
         memory = bot.memory

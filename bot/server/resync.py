@@ -20,6 +20,7 @@ from bot.server.installations import TokenCache
 from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Note, Priority, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
 from bot.server.organisation_register import OrganisationRegister
+from bot.server.organisation_changes import OrganisationChanges
 from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
@@ -352,6 +353,7 @@ class Resync:
                 return 0
 
         purged = part(self._purge)
+        part(self._align)
         part(lambda _: ask_who_we_are(self._api, self._inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
         caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
@@ -363,6 +365,14 @@ class Resync:
 
     def _purge(self, now: Instant) -> int:
         return self._inbox.purge(now - self._options.keep_days * DAY)
+
+    def _align(self, _: Instant) -> int:
+        """Note what the organisation's index lacks, or has too much; without an index, forget what was noted."""
+        changes = OrganisationChanges(self._inbox.database, self._inbox.queue, self._inbox.now)
+        if self._options.organisation:
+            return changes.align(self._options.organisation, self._scope)
+        changes.switch_off()
+        return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
         found = self._redelivery.ask(now)

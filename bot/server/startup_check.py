@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -45,13 +46,14 @@ class Outside:
     """The checks that need the outside world.
 
     ``prepare`` prepares the tables. ``about`` asks GitHub about the App; ``ahead`` asks how many seconds its clock is
-    ahead of ours, 0 if unknown. ``bind`` tries the port.
+    ahead of ours, 0 if unknown. ``bind`` tries the port, ``ask_index`` the organisation's index.
     """
 
     prepare: Callable[[], object]
     about: Callable[[], AppInfo]
     ahead: Callable[[], float]
     bind: Callable[[], object] | None = None
+    ask_index: Callable[[], object] | None = None
 
 
 def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
@@ -59,6 +61,8 @@ def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
     found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
     if outside.bind is not None:
         found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
+    if outside.ask_index is not None:
+        found += [*_organisation(options.organisation, outside.ask_index)]
     return [*found, *_traces(os.environ)]
 
 
@@ -116,6 +120,31 @@ def _data(options: ServerOptions) -> Iterator[StartupProblem]:
         yield StartupProblem("data", "ok", f"{folder}")
     level: Level = "ok" if free >= SPACE else "warning" if free >= SPARE else "wrong"
     yield StartupProblem("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
+
+
+def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
+    """Check the organisation's index. If it does not answer, the server starts: answers go on without it."""
+    name = "organisation"
+    if find_spec("lancedb") is None:
+        yield StartupProblem(name, "wrong", "lancedb is missing: install what requirements-org.lock names")
+        return
+    if "://" not in place:
+        probe = Path(place) / f".probe-{os.getpid()}"
+        try:
+            probe.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            yield StartupProblem(
+                name, "wrong", f"{place} cannot be written ({error.strerror}): give it to this account"
+            )
+            return
+    try:
+        ask()
+    except WorldError as error:
+        yield StartupProblem(name, "warning", f"answers go on without other repositories until it is back: {error}")
+    else:
+        yield StartupProblem(name, "ok", place)
 
 
 def filesystem(folder: Path, mounts: Path) -> str:

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import guarded
-from bot.server.model import WORKER, Instant, Lease
+from bot.server.model import WORKER, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation_search import Ranking
+from bot.server.organisation_guard import OrganisationGuard
 from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
@@ -63,7 +64,8 @@ class Ended(BaseException):
 class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends.
 
-    ``write_gap``: seconds between two writes to GitHub. ``ranking`` gives the search in the index of an installation;
+    ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
+    told of threads of a repository that changed in one. ``ranking`` gives the search in the index of an installation;
     without it no other repository is searched.
     """
 
@@ -77,6 +79,8 @@ class RunDependencies:
     now: Callable[[], Instant]
     write_gap: float = WRITE_GAP
     ranking: Callable[[int], Ranking] | None = None
+    organisation: OrganisationGuard | None = None
+    indexed: Callable[[RepositoryKey, Collection[int]], object] = lambda repository, threads: None  # noqa: ARG005
 
 
 Run = Callable[[Lease, RunDependencies], None]
@@ -97,7 +101,7 @@ class Worker:
 
     ``run`` does the run of a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
     it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as it goes round and all its threads
-    live.
+    live. ``tells`` is added to its heartbeats.
     """
 
     inbox: Inbox
@@ -108,6 +112,7 @@ class Worker:
     parent: int = 0
     drain: float = DRAIN
     alive: Path | None = None
+    tells: Callable[[], Note] = dict
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -245,7 +250,7 @@ class Worker:
 
     def _send_heartbeat(self) -> None:
         self.inbox.queue.ensure(self.tasks)
-        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy}
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
         self.inbox.heartbeat(f"{WORKER}{self.name}", note)
 
     def _told(self) -> dict[str, object]:

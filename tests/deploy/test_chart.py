@@ -59,6 +59,7 @@ MOST: Manifest = {
         "operatorPassword": {"name": "status", "key": "operator"},
     },
     "env": {"PRECEDENT_SWEEP_MINUTES": "30", "HTTPS_PROXY": "http://proxy.example.com:3128"},
+    "organisation": {"place": "s3://bucket/precedent", "credentials": "object-store"},
     "worker": {"jobs": 8, "clonesMB": 10_000_000},
     "autoscaling": {"enabled": True, "prometheus": "http://prometheus.example.com:9090", "seconds": 90},
     "service": {"port": 8000},
@@ -344,6 +345,15 @@ def test_variables_of_the_operator_reach_receivers_and_workers(tmp_path: Path) -
     for name, pod in pods(rendered(MOST)).items():
         assert options(pod, tmp_path / name).sweep_minutes == 30
         assert {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"} in container(pod)["env"]
+
+
+def test_the_index_of_all_repositories_is_for_workers(tmp_path: Path) -> None:
+    made = pods(rendered(MOST))
+    assert options(made["worker"], tmp_path / "worker").organisation == "s3://bucket/precedent"
+    assert container(made["worker"])["envFrom"] == [{"secretRef": {"name": "object-store"}}]
+    for pod in (made["serve"], *pods(rendered(LEAST)).values()):
+        assert "envFrom" not in container(pod)
+        assert "PRECEDENT_ORGANISATION" not in {each["name"] for each in container(pod)["env"]}
 
 
 def test_a_process_of_the_pod_collects_what_killed_programs_leave_behind() -> None:

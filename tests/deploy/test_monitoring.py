@@ -22,6 +22,9 @@ from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
 from bot.server.metrics import DELIVERIES, Answered, text
 from bot.server.model import State
+from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_guard import SEARCHES
+from bot.server.scope import EVERYTHING
 from tests.docs.pages import ROOT, anchors, blocks
 from tests.server.gallery import NOW, a_day
 from tools.address import address
@@ -46,6 +49,9 @@ def exported() -> list[Metric]:
     answered.observe(0.02)
     for result in ("stored", "refused 403", "refused 503"):
         ledger.count_up({(DELIVERIES, ("issues", result)): 5})
+    for result in ("found", "failed"):
+        ledger.count_up({(SEARCHES, (result,)): 5})
+    OrganisationChanges(ledger.database, ledger.queue, ledger.now).align("/srv/index", EVERYTHING)
     end = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
     ledger.budgets().store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
     return list(text_string_to_metric_families(text(ledger, answered, NOW).decode()))

@@ -15,6 +15,9 @@ from bot.github.errors import CORE
 from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
 from bot.server.inbox_rows import BUCKETS
 from bot.server.metrics import DELIVERIES, QUICK, Answered, text
+from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_guard import INDEX_UP
+from bot.server.scope import EVERYTHING
 from tests.server.gallery import MINUTE, NOW, OPTIONS, Days, a_day, empty
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -210,3 +213,19 @@ def test_a_glance_is_kept_for_a_moment() -> None:
     glance = CachedChecks(look, lambda: next(times), 2_000)
     assert [glance.now()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
     assert looked == [1_000, 3_000, 500]
+
+
+def test_the_index_of_all_repositories_is_as_its_workers_see_it() -> None:
+    ledger = a_day()
+    assert not [name for name, _ in samples(ledger) if name.startswith("precedent_organisation_")]
+    changes = OrganisationChanges(ledger.database, ledger.queue, ledger.now)
+    noted = changes.align("/srv/index", EVERYTHING)
+    found = samples(ledger)
+    assert found["precedent_organisation_up", ()] == 1
+    assert found["precedent_organisation_waiting", ()] == noted > 0
+    ledger.time = NOW + MINUTE
+    for name, is_up in (("one", 1), ("two", 0)):
+        ledger.heartbeat(f"{WORKER}{name}", {"pid": 1, INDEX_UP: is_up})
+    page = text(ledger, Answered(), NOW + MINUTE).decode()
+    assert "precedent_organisation_up 0.0" in page
+    assert "precedent_organisation_oldest_seconds 60.0" in page

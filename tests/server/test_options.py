@@ -231,3 +231,22 @@ def test_the_example_of_an_environment_can_be_used() -> None:
     assert set(given) <= known
     plain = {name: text for name, text in given.items() if not name.endswith("_FILE") and text}
     assert read_options(NEEDED | plain)
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("s3://bucket/precedent", "s3://bucket/precedent"),
+        ("gs://bucket", "gs://bucket"),
+        ("/srv/index of all", "/srv/index of all"),
+        ("index", str(Path("index").absolute())),
+    ],
+)
+def test_the_index_of_all_repositories_is_in_a_folder_or_an_object_store(place: str, found: str) -> None:
+    assert read_options(NEEDED, {"organisation": place}).organisation == found
+
+
+@pytest.mark.parametrize("place", ["http://example.com/index", "s3://", "s3://key:word@bucket", "ftp://bucket", "a\nb"])
+def test_another_place_for_the_index_is_refused(place: str) -> None:
+    with pytest.raises(Misconfigured, match="--organisation"):
+        read_options(NEEDED, {"organisation": place})

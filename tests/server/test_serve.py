@@ -194,6 +194,23 @@ def test_a_server_that_could_go_on_can_start(
     assert (found and found.level) == expected
 
 
+@pytest.mark.parametrize("fault", [None, WorldError("no route to host")])
+def test_an_index_that_does_not_answer_keeps_no_server_from_starting(fault: WorldError | None, tmp_path: Path) -> None:
+    def ask() -> None:
+        if fault:
+            raise fault
+
+    found = findings(tmp_path, replace(outside(), ask_index=ask), organisation=str(tmp_path / "index"))
+    assert {name: each.level for name, each in found.items()} == ({"organisation": "warning"} if fault else {})
+    assert (tmp_path / "index").is_dir()
+
+
+def test_an_index_where_nobody_may_write_is_refused(tmp_path: Path) -> None:
+    found = findings(tmp_path, replace(outside(), ask_index=lambda: None), organisation="/proc/nowhere")
+    assert found["organisation"].level == "wrong"
+    assert "/proc/nowhere cannot be written" in found["organisation"].line
+
+
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [

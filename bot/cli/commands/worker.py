@@ -20,5 +20,5 @@ def run_worker(given: argparse.Namespace) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.reconcile import reconcile
-    processes.work(options, reconcile, given.parent, name, given.alive)
+        from bot.server.dispatch import work_on
+    processes.work(options, work_on, given.parent, name, given.alive)

@@ -1,0 +1,190 @@
+"""Stands before the organisation's index: rests after a failure, tells of trouble once, and counts searches."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from bot.domain.organisation import FoundThread, OrganisationThread
+from bot.domain.thread import ThreadId
+from bot.errors import WorldError
+from bot.recall.candidates import Candidates, OrganisationUnavailable
+from bot.server.log import caught
+from bot.server.model import Tallies
+
+REST = 30.0
+"""Seconds after a failure in which the index is not asked, so that nobody waits for it."""
+
+MEND_AFTER = 300.0
+"""Seconds of failures, other than waiting in vain, after which the index counts as damaged."""
+
+DOWN = 120.0
+"""Seconds after its last failure during which the index counts as down, unless it has answered since."""
+
+INDEX_UP = "index_up"
+"""What a worker tells with its heartbeats, 1 or 0."""
+
+SEARCHES = "precedent_organisation_searches_total"
+"""Labels: the result: found, nothing, failed, or resting."""
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """Failures of one index in a row. Times are monotonic; ``since`` counts those that a rebuild may mend."""
+
+    until: float
+    last: float
+    since: float | None
+
+
+class OrganisationGuard:
+    """The indexes of all installations, as one process sees them. Safe for several threads.
+
+    ``opens`` opens the index of an installation, ``count`` adds to counters.
+    """
+
+    def __init__(
+        self,
+        opens: Callable[[int], Candidates],
+        count: Callable[[Tallies], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._opens = opens
+        self._count = count
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._open: dict[int, Candidates] = {}
+        self._troubles: dict[int, _Trouble] = {}
+        self._writes = Counter[int]()
+
+    def index(self, installation: int) -> GuardedCandidates:
+        """The index of an installation. It is opened when it is first asked."""
+        return GuardedCandidates(self, installation)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether no index has failed lately without answering since."""
+        with self._lock:
+            return all(self._clock() - each.last > DOWN for each in self._troubles.values())
+
+    def is_damaged(self, installation: int) -> bool:
+        """Whether the index has answered nothing for so long that a rebuild may be what it needs."""
+        with self._lock:
+            trouble = self._troubles.get(installation)
+            return bool(trouble and trouble.since is not None and trouble.last - trouble.since >= MEND_AFTER)
+
+    def writes(self, installation: int) -> int:
+        """How often this process wrote to an index since it compacted it."""
+        return self._writes[installation]
+
+    def wrote(self, installation: int, *, compacted: bool = False) -> None:
+        """Count a write, or begin to count anew."""
+        with self._lock:
+            self._writes[installation] = 0 if compacted else self._writes[installation] + 1
+
+    def call(self, installation: int, ask: Callable[[Candidates], T]) -> T:
+        """Ask an index. Raises OrganisationUnavailable at once while it rests, and for whatever goes wrong."""
+        answer: list[T] = []
+        with self._lock:
+            trouble = self._troubles.get(installation)
+            if trouble and self._clock() < trouble.until:
+                raise Resting("the organisation's index failed a moment ago: it is asked again soon")
+        error = caught(lambda: answer.append(ask(self._opened(installation))))
+        if error is None:
+            self._answered(installation)
+            return answer[0]
+        self._failed(installation, str(error), may_mend=bool(error.remedy))
+        raise error if isinstance(error, OrganisationUnavailable) else OrganisationUnavailable(str(error))
+
+    def count_search(self, result: str) -> None:
+        """Count a search. Without the database it is not counted."""
+        with suppress(WorldError):
+            self._count({(SEARCHES, (result,)): 1})
+
+    def _opened(self, installation: int) -> Candidates:
+        with self._lock:
+            found = self._open.get(installation)
+        if found is None:
+            made = self._opens(installation)
+            with self._lock:
+                found = self._open.setdefault(installation, made)
+        return found
+
+    def _answered(self, installation: int) -> None:
+        with self._lock:
+            trouble = self._troubles.pop(installation, None)
+            is_over = trouble is not None and not self._troubles
+        if is_over:
+            log.info("the organisation's index answers again")
+
+    def _failed(self, installation: int, line: str, *, may_mend: bool) -> None:
+        now = self._clock()
+        with self._lock:
+            is_first = not self._troubles
+            before = self._troubles.get(installation)
+            since = before.since if before and before.since is not None else now
+            self._troubles[installation] = _Trouble(now + REST, now, since if may_mend else None)
+            self._open.pop(installation, None)  # opened anew next time
+        if is_first:
+            log.warning("answers go on without other repositories, and the index is asked again soon: %s", line)
+
+
+class Resting(OrganisationUnavailable):
+    """The index was not asked, as it failed a moment ago."""
+
+
+class GuardedCandidates:
+    """`Candidates` of one installation behind the guard of the process."""
+
+    def __init__(self, guard: OrganisationGuard, installation: int) -> None:
+        self._guard = guard
+        self._installation = installation
+
+    def search(
+        self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
+    ) -> list[FoundThread]:
+        """As `Candidates.search`, and counted."""
+        try:
+            found = self._call(lambda index: index.search(terms, scope, before=before, limit=limit))
+        except OrganisationUnavailable as error:
+            self._guard.count_search("resting" if isinstance(error, Resting) else "failed")
+            raise
+        self._guard.count_search("found" if found else "nothing")
+        return found
+
+    def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
+        """As `Candidates.rarity`."""
+        return self._call(lambda index: index.rarity(terms))
+
+    def upsert(self, threads: Sequence[OrganisationThread]) -> None:
+        """As `Candidates.upsert`."""
+        self._call(lambda index: index.upsert(threads))
+        self._guard.wrote(self._installation)
+
+    def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
+        """As `Candidates.delete`."""
+        self._call(lambda index: index.delete(repository, ids))
+        self._guard.wrote(self._installation)
+
+    def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
+        """As `Candidates.rebuild`."""
+        self._call(lambda index: index.rebuild(threads))
+
+    def compact(self) -> None:
+        """As `Candidates.compact`."""
+        self._call(lambda index: index.compact())
+        self._guard.wrote(self._installation, compacted=True)
+
+    def _call(self, ask: Callable[[Candidates], T]) -> T:
+        return self._guard.call(self._installation, ask)

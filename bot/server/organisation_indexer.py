@@ -1,0 +1,145 @@
+"""Brings what runs changed into the organisation's index, under a key of the queue for each installation.
+
+lease → rows of the outbox → the memory branch → the index → the rows are deleted. Each step may be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bot.github.errors import NotInstalled, Unauthorised
+from bot.memory.memory import Memory
+from bot.memory.places import RECORD_FOLDER
+from bot.organisation.documents import MemorySource, changed_threads
+from bot.pipeline.setup import branch_store, read_settings
+from bot.recall.candidates import OrganisationUnavailable
+from bot.server.changed_threads import numbered
+from bot.server.log import caught, guarded
+from bot.server.model import Lease, RepositoryKey
+from bot.server.organisation_changes import IndexChange, OrganisationChanges
+from bot.server.organisation_guard import REST, GuardedCandidates
+from bot.server.reconcile import repository_site
+from bot.server.run_log import RunLog
+from bot.server.worker import RunDependencies
+from bot.settings.yaml_file import CONFIG_PATH
+
+PART = 30.0
+"""Seconds of work after which the lease is given back: other installations wait too."""
+
+TROUBLE = 15.0
+"""Seconds until the next look at changes whose rows could not be read or deleted."""
+
+WITHOUT = 60.0
+"""Seconds until the next worker looks, if this one has no index: its options differ from those of others."""
+
+COMPACT_AFTER = 20
+"""Writes of this process to an index after which it is compacted."""
+
+log = logging.getLogger(__name__)
+
+
+def index_changes(installation: int, lease: Lease, run: RunDependencies) -> None:
+    """Work on the changes of an installation whose key is leased. Never raises."""
+    if run.organisation is None:
+        guarded(lambda: run.inbox.give_back(lease, WITHOUT))
+        return
+    line = guarded(lambda: OrganisationIndexer(installation, run).work(lease))
+    if line:
+        log.error("changes could not be brought into the organisation's index: %s", line, extra={"key": lease.key})
+        if line := guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+            log.error("their lease could not be given back, and runs out: %s", line, extra={"key": lease.key})
+
+
+class OrganisationIndexer:
+    """Works on the changes of one installation, in one lease."""
+
+    def __init__(self, installation: int, run: RunDependencies) -> None:
+        assert run.organisation
+        self._installation = installation
+        self._run = run
+        self._guard = run.organisation
+        self._changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)
+
+    @property
+    def _index(self) -> GuardedCandidates:
+        return self._guard.index(self._installation)
+
+    def work(self, lease: Lease) -> None:
+        """Take changes until none is due or the time is over. Raises WorldError without the database."""
+        until, pause = time.monotonic() + PART, 0.0
+        self._mend()
+        while time.monotonic() < until and not self._run.stop.is_set():
+            taken = self._changes.take(self._installation)
+            if not taken:
+                break
+            error = caught(lambda taken=taken: self._apply(taken))  # type: ignore[misc]
+            if isinstance(error, OrganisationUnavailable):  # told by the guard
+                pause = REST
+                break
+            if error:
+                log.warning(
+                    "a memory could not be read for the organisation's index, and is read again: %s",
+                    error,
+                    extra={"repository": taken[0].repository.text},
+                )
+        if not pause and self._guard.writes(self._installation) >= COMPACT_AFTER:
+            guarded(self._index.compact)  # else the next time
+        self._changes.finish(lease, self._installation, round(1000 * pause))
+
+    def _mend(self) -> None:
+        """Begin a damaged index anew: what it had is read again, a part at a time."""
+        if not self._guard.is_damaged(self._installation) or not self._changes.may_mend(self._installation):
+            return
+        if caught(lambda: self._index.rebuild(())) is None:
+            self._changes.mended(self._installation)
+            log.warning("the organisation's index was damaged: it is made anew from the memory branches")
+
+    def _apply(self, taken: Sequence[IndexChange]) -> None:
+        repository = taken[0].repository
+        if self._changes.is_gone(repository) or not self._is_included(repository):
+            self._index.delete(repository.number)
+            self._changes.done(taken)
+            return
+        with open_memory(repository, self._run) as (memory, source):
+            if any(each.threads is None for each in taken):
+                self._index.delete(repository.number)
+                self._changes.divide(taken, thread_numbers(memory))
+                return
+            ids = sorted({number for each in taken for number in each.threads or ()})
+            self._index.upsert(list(changed_threads(ids, memory, source)))
+        self._run.indexed(repository, ids)
+        self._changes.done(taken)
+
+    def _is_included(self, repository: RepositoryKey) -> bool:
+        return self._run.options.scope.includes(self._run.inbox.installations().repository(repository).name)
+
+
+def thread_numbers(memory: Memory) -> list[int]:
+    """The numbers of all threads in a memory, also of those that are gone."""
+    return sorted(numbered(memory.state.base.every_path(RECORD_FOLDER)))
+
+
+@contextmanager
+def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tuple[Memory, MemorySource]]:
+    """The memory of a repository as it is on its branch now, to read only. Raises WorldError and other expected errors.
+
+    Its revision is a time before the branch is fetched: whoever has a later one has read a newer state.
+    """
+    revision = run.now()
+    try:
+        grant = run.tokens.grant(repository, revision)
+        site = repository_site(grant, run)
+        settings = read_settings(site, CONFIG_PATH, RunLog()).settings
+    except (NotInstalled, Unauthorised):
+        run.tokens.forget(repository)
+        raise
+    source = MemorySource(repository.number, grant.name, revision, run.options.server_url, settings.ignore.people)
+    with run.clones.borrowed(repository) as keep:
+        memory = Memory(branch_store(site, settings, keep), repo=grant.name)
+        try:
+            yield memory.open(), source
+        finally:
+            memory.close()

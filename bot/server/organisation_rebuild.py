@@ -1,0 +1,118 @@
+"""Makes the organisation's index of an installation anew from all memory branches, while servers go on.
+
+It holds the lease of the key under which changes are brought into the index. What changes meanwhile waits in the outbox
+and is brought into the new index afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bot.domain.organisation import OrganisationThread
+from bot.errors import PrecedentError, WorldError
+from bot.organisation.documents import whole_memory
+from bot.server.log import guarded
+from bot.server.model import Lease, RepositoryKey
+from bot.server.organisation_changes import OrganisationChanges, queue_key
+from bot.server.organisation_indexer import open_memory
+from bot.server.worker import RENEWAL, RunDependencies
+
+WAIT = 1.0
+"""Seconds between two tries to get the lease; a worker gives it back within a minute."""
+
+PATIENCE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What the new index holds. ``unread`` are repositories whose memory could not be read, with the reason: they are
+    read again by the workers."""
+
+    installation: int
+    repositories: int = 0
+    threads: int = 0
+    unread: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class _Progress:
+    repositories: int = 0
+    threads: int = 0
+    unread: dict[RepositoryKey, tuple[str, str]] = field(default_factory=dict)
+
+
+def rebuild_installation(
+    installation: int,
+    run: RunDependencies,
+    tick: Callable[[int], object] = lambda steps: None,  # noqa: ARG005
+) -> RebuildResult:
+    """Make the index of an installation anew; ``tick`` is called for each repository.
+
+    Raises OrganisationUnavailable, and WorldError if the lease is lost or not to be had: the old index stays then.
+    """
+    assert run.organisation
+    changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)
+    found = _Progress()
+    with _leased(installation, run) as (lease, lost):
+        keys = changes.indexed(installation)
+        run.organisation.index(installation).rebuild(_threads(keys, run, found, tick, lost))
+        changes.read_again(list(found.unread))
+        changes.finish(lease, installation)
+    return RebuildResult(installation, found.repositories, found.threads, tuple(sorted(found.unread.values())))
+
+
+def _threads(
+    keys: Sequence[RepositoryKey],
+    run: RunDependencies,
+    found: _Progress,
+    tick: Callable[[int], object],
+    lost: threading.Event,
+) -> Iterator[OrganisationThread]:
+    """The documents of all these memories. One that cannot be read is left out."""
+    for key in keys:
+        tick(1)
+        try:
+            for thread in _memory(key, run):
+                found.threads += 1
+                yield thread
+            found.repositories += 1
+        except PrecedentError as error:
+            name = run.inbox.installations().repository(key).name or key.text
+            found.unread[key] = (name, str(error))
+        if lost.is_set():
+            raise WorldError("another process has begun to write to this index: run it again")
+
+
+def _memory(key: RepositoryKey, run: RunDependencies) -> Iterator[OrganisationThread]:
+    with open_memory(key, run) as (memory, source):
+        yield from whole_memory(memory, source)
+
+
+@contextmanager
+def _leased(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, threading.Event]]:
+    """Hold the lease of an installation's changes within the block; the event is set when it may be lost."""
+    queue, lost, ended = run.inbox.queue, threading.Event(), threading.Event()
+    until = time.monotonic() + PATIENCE
+    while (lease := queue.claim_key(run.inbox.worker, queue_key(installation))) is None:
+        if time.monotonic() > until or run.stop.wait(WAIT):
+            raise WorldError("a worker does not let go of this index: see that the workers are well")
+
+    def renew() -> None:
+        while not ended.wait(RENEWAL):
+            if guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
+                lost.set()
+
+    thread = threading.Thread(target=renew, name="renewal", daemon=True)
+    thread.start()
+    try:
+        yield lease, lost
+    except BaseException:
+        guarded(lambda: run.inbox.give_back(lease, 0))
+        raise
+    finally:
+        ended.set()
+        thread.join()
