@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.cli.output import progress, warn
 from bot.comment.clean_text import clean
@@ -218,6 +218,10 @@ def add_store(command: argparse.ArgumentParser) -> None:
 
 def add_repo(command: argparse.ArgumentParser, help: str = "for links and full references") -> None:
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help=help)
+
+
+def add_org(command: argparse.ArgumentParser, help: str, **how: Any) -> None:
+    command.add_argument("--org", metavar="DIR", help=help, **how)
 
 
 def add_json(command: argparse.ArgumentParser, what: str) -> None:

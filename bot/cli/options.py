@@ -15,6 +15,7 @@ from bot.cli.arguments import (
     add_me,
     add_memory,
     add_memory_branch,
+    add_org,
     add_replay,
     add_repo,
     add_semantic,
@@ -101,6 +102,7 @@ def search(command: argparse.ArgumentParser) -> None:
     )
     add("--limit", type=number(1, MAX_LIMIT), default=10, metavar="N", help="how many, 1 to 1000 (default 10)")
     add("--expand", action="store_true", help="add threads that link to the hits or are linked from them")
+    add_org(command, nargs="?", const="", help="search many repositories: those of this folder (`precedent org`)")
     add(
         "--logs",
         action="append",
@@ -205,6 +207,24 @@ def digest(command: argparse.ArgumentParser) -> None:
     add("--html", type=Path, metavar="FILE", help="write a page too")
     add_memory(command)
     add_json(command, "the digest")
+    add_header(command)
+
+
+@command(ASK, "org add octo-org/sdk ../server")
+def org(command: argparse.ArgumentParser) -> None:
+    """Keep the memories of many repositories together, for search --org.
+
+    Actions: add repositories, by name or by the path of a checkout; list them; update what changed in them; remove
+    some; rebuild the index of all. Exit code 1: one of them could not be read, and stays as it was.
+    """
+    add = command.add_argument
+    actions = ("add", "list", "update", "remove", "rebuild")
+    add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
+    told = "OWNER/NAME, or a checkout or store; update: all without one"
+    add("repositories", nargs="*", metavar="REPOSITORY", help=told)
+    add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
+    add_memory_branch(command)
+    add_json(command, "the repositories")
     add_header(command)
 
 
