@@ -84,11 +84,12 @@ def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) 
 
 def _identified(given: OrganisationSource, place: LocalMemory, listed: SourceList) -> OrganisationSource:
     """The source with a name, a key and a number: its old one if it is in the list already."""
-    key = place.cache.name if place.cache else given.path
+    where = place.home.casefold() or (place.cache.name if place.cache else given.path)
+    key = f"{where} {given.branch}"
     for known in listed.sources:
         if known.key == key:
             return known
-    name = place.repo or given.name or Path(given.path).name
+    name = place.repo or place.local_cache.fact("repo") or Path(given.path).name
     return given._replace(number=listed.next, name=name, key=key)
 
 

@@ -68,7 +68,7 @@ def _weights(asked: OrganisationRequest, index: Candidates) -> dict[str, float]:
         raise UserError(f"the index of an organisation has no {' and no '.join(lacking)}: leave that filter out")
     known = [kind.value for kind in Kind if kind.traits.is_suggested]
     if not ({asked.choice.kind, *query.kinds} - {"all"}) <= {*known}:
-        raise UserError(f"the index of an organisation has threads of the kinds {' and '.join(known)} only")
+        raise UserError(f"the index of an organisation has only the kinds {' and '.join(known)}")
     counts = Counter(terms(query.words))
     if not counts:
         raise UserError("a search in many repositories needs words to look for, besides filters")
