@@ -352,18 +352,32 @@ def test_two_updates_at_once_do_the_work_once(both: Organisation, call: Run) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0.3, 0.8, 1.3, 1.8, 2.5])
-def test_an_update_that_is_killed_is_made_up_by_the_next(both: Organisation, call: Run, after: float) -> None:
-    both.remember("octo-org/sdk", *(report(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(200)))
+@pytest.mark.parametrize("moment", ["index/**/*", "threads-1.json", "repositories.json"])
+def test_an_update_that_is_killed_is_made_up_by_the_next(both: Organisation, call: Run, moment: str) -> None:
+    """Killed once it wrote a file of this name: into the index, what it has of one repository, the list."""
+    both.remember("octo-org/sdk", *(report(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(600)))
     both.remember("octo-org/app", report(9, "Zebrafinch in the app"))
+    folder = organisation_folder(None)
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
     running = started("org", "update")
-    time.sleep(after)
-    running.send_signal(signal.SIGKILL)
+    while running.poll() is None:
+        if any(before.get(file) != mtime(file) for file in folder.glob(moment)):
+            running.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.002)
     running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGKILL
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "update").code == 0
-    assert len(cites(call, "zebrafinch", "--limit", "1000")) == 201
+    assert len(cites(call, "zebrafinch", "--limit", "1000")) == 601
     assert changed(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+
+
+def mtime(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 @pytest.mark.slow
