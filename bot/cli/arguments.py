@@ -83,6 +83,11 @@ def number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def history_size(text: str) -> int:
+    """How many issues; 0 and ``all`` for all of them."""
+    return 0 if text.lower() in ("all", "0") else number(1, 1_000_000)(text)
+
+
 def filled(text: str) -> str:
     """A text that is not empty, as of a variable that is not set: a filter that selects all could drop all."""
     if not text.strip():
@@ -218,6 +223,24 @@ def add_store(command: argparse.ArgumentParser) -> None:
 
 def add_repo(command: argparse.ArgumentParser, help: str = "for links and full references") -> None:
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help=help)
+
+
+def add_logs(command: argparse.ArgumentParser) -> None:
+    told = "also search the transcripts in this file, folder or glob; may be repeated"
+    command.add_argument("--logs", action="append", default=[], metavar="PATH", help=told)
+
+
+def add_repositories(command: argparse.ArgumentParser) -> None:
+    """What to do with the repositories of an organisation's folder, and with which."""
+    add, actions = command.add_argument, ("add", "list", "update", "remove", "rebuild")
+    told = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
+    add("action", choices=actions, metavar="ACTION", help=told)
+    told = "OWNER/NAME, or the path of a checkout or store; update: all without one"
+    add("repositories", nargs="*", metavar="REPOSITORY", help=told)
+    add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
+    add_memory_branch(command)
+    add_json(command, "the repositories")
+    add_header(command)
 
 
 def add_org(command: argparse.ArgumentParser, help: str, **how: Any) -> None:

@@ -19,8 +19,7 @@ from bot.files import on_disk, regular_bytes, replace
 if TYPE_CHECKING:
     from bot.recall.candidates import Candidates
 
-VARIABLE = "PRECEDENT_ORG"
-EXTRA = "the engine of an organisation's memory is missing: pip install 'precedent[org]'"
+EXTRA = "the engine for it is missing: in the checkout that Precedent is installed from, pip install '.[org]'"
 LIBRARIES = frozenset({"lancedb", "pyarrow"})
 LIST, INDEX = "repositories.json", "index"
 FORMAT = 1
@@ -102,13 +101,13 @@ def organisation_folder(named: Path | str | None) -> Path:
 
     https://specifications.freedesktop.org/basedir-spec/latest/
     """
-    if named := named or os.environ.get(VARIABLE, ""):
+    if named := named or os.environ.get("PRECEDENT_ORG", ""):
         return Path(named).absolute()
     data = os.environ.get("XDG_DATA_HOME", "")
     try:
         return (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "precedent" / "organisation"
     except RuntimeError as error:
-        raise WorldError("this account has no home folder", f"name a folder in {VARIABLE}") from error
+        raise WorldError("this account has no home folder", "name a folder in PRECEDENT_ORG") from error
 
 
 def read_sources(folder: Path) -> SourceList:

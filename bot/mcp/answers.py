@@ -90,11 +90,11 @@ def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
 
 
 def _search_organisation(tools: ToolContext, asked: OrganisationRequest) -> ToolAnswer:
-    from bot.local_cache.organisation import VARIABLE, listed_sources, open_index
+    from bot.local_cache.organisation import listed_sources, open_index
     from bot.questions.organisation import organisation_row, search_organisation
 
     if not tools.organisation:
-        raise UserError(f"no other repository is searched here: name the folder of `precedent org` in {VARIABLE}")
+        raise UserError("no other repository is searched here: name the folder of `precedent org` in PRECEDENT_ORG")
     folder = Path(tools.organisation).absolute()
     listed = listed_sources(folder)
     with open_index(folder) as index:

@@ -25,13 +25,12 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     with _libraries():
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
-    from bot.local_cache.organisation import VARIABLE
     from bot.mcp.tools import ToolContext
 
     where = MemoryOptions(
         Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn
     )
-    serve(ToolContext(where, tuple(given.me or ()), os.environ.get(VARIABLE, "")), wire)
+    serve(ToolContext(where, tuple(given.me or ()), os.environ.get("PRECEDENT_ORG", "")), wire)
     _end(0)
 
 
