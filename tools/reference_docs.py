@@ -52,6 +52,12 @@ VARIABLES = (
         "The cache folder (default `~/.cache`). You can delete `precedent` in it at any time.",
     ),
     (
+        ("PRECEDENT_ORG",),
+        "`org`, `search --org`, tools for agents",
+        "The folder with [the index of many repositories](organisation.md#on-one-machine).",
+    ),
+    (("XDG_DATA_HOME",), "`org`, `search --org`", "Where that folder is by default (default `~/.local/share`)."),
+    (
         ("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
         "commands, tools for agents",
         "Where coding agents keep their sessions (default `~/.claude`, `~/.codex`).",

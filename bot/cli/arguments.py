@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.cli.output import progress, warn
 from bot.comment.clean_text import clean
@@ -81,6 +81,11 @@ def number(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def history_size(text: str) -> int:
+    """How many issues; 0 and ``all`` for all of them."""
+    return 0 if text.lower() in ("all", "0") else number(1, 1_000_000)(text)
 
 
 def filled(text: str) -> str:
@@ -218,6 +223,28 @@ def add_store(command: argparse.ArgumentParser) -> None:
 
 def add_repo(command: argparse.ArgumentParser, help: str = "for links and full references") -> None:
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help=help)
+
+
+def add_logs(command: argparse.ArgumentParser) -> None:
+    told = "also search the transcripts in this file, folder or glob; may be repeated"
+    command.add_argument("--logs", action="append", default=[], metavar="PATH", help=told)
+
+
+def add_repositories(command: argparse.ArgumentParser) -> None:
+    """What to do with the repositories of an organisation's folder, and with which."""
+    add, actions = command.add_argument, ("add", "list", "update", "remove", "rebuild")
+    told = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
+    add("action", choices=actions, metavar="ACTION", help=told)
+    told = "OWNER/NAME, or the path of a checkout or store; update: all without one"
+    add("repositories", nargs="*", metavar="REPOSITORY", help=told)
+    add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
+    add_memory_branch(command)
+    add_json(command, "the repositories")
+    add_header(command)
+
+
+def add_org(command: argparse.ArgumentParser, help: str, **how: Any) -> None:
+    command.add_argument("--org", metavar="DIR", help=help, **how)
 
 
 def add_json(command: argparse.ArgumentParser, what: str) -> None:

@@ -12,16 +12,20 @@ from bot.cli.arguments import (
     add_answer,
     add_header,
     add_json,
+    add_logs,
     add_me,
     add_memory,
     add_memory_branch,
+    add_org,
     add_replay,
     add_repo,
+    add_repositories,
     add_semantic,
     add_server,
     add_store,
     address,
     filled,
+    history_size,
     issue,
     login,
     moment,
@@ -101,13 +105,8 @@ def search(command: argparse.ArgumentParser) -> None:
     )
     add("--limit", type=number(1, MAX_LIMIT), default=10, metavar="N", help="how many, 1 to 1000 (default 10)")
     add("--expand", action="store_true", help="add threads that link to the hits or are linked from them")
-    add(
-        "--logs",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="also search the transcripts in this file, folder or glob; may be repeated",
-    )
+    add_org(command, nargs="?", const="", help="search many repositories: those of this folder (`precedent org`)")
+    add_logs(command)
     add_answer(command)
     add_header(command)
 
@@ -208,6 +207,15 @@ def digest(command: argparse.ArgumentParser) -> None:
     add_header(command)
 
 
+@command(ASK, "org add octo-org/sdk ../server")
+def org(command: argparse.ArgumentParser) -> None:
+    """Keep the memories of many repositories together, for search --org.
+
+    Exit code 1: a repository could not be read, and stays as it was.
+    """
+    add_repositories(command)
+
+
 @command(SET_UP, "init --write")
 def init(command: argparse.ArgumentParser) -> None:
     """Show or write the workflow and the settings.
@@ -271,7 +279,7 @@ def try_repository(command: argparse.ArgumentParser) -> None:
     )
     add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
     read = f"how many issues are read at least, the last changed first, or all (default {HISTORY:,})"
-    add("--history", type=_history_size, default=HISTORY, metavar="N", help=read)
+    add("--history", type=history_size, default=HISTORY, metavar="N", help=read)
     add("--config", type=Path, metavar="FILE", help="settings to try (default: the program's)")
     add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
     add("--open", action="store_true", help="open the page in the browser")
@@ -280,11 +288,6 @@ def try_repository(command: argparse.ArgumentParser) -> None:
     again.add_argument("--fresh", action="store_true", help="discard earlier downloads")
     again.add_argument("--offline", action="store_true", help="use only earlier downloads")
     add_json(command, "figures and the path of the page")
-
-
-def _history_size(text: str) -> int:
-    """How many issues; 0 and ``all`` for all of them."""
-    return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)
 
 
 @command(SET_UP, "action")

@@ -159,6 +159,12 @@ class LocalCache:
             found += filter(keep, self._read(line for (line,) in lines))
         return found[:limit]
 
+    def every(self) -> Iterator[Card]:
+        """Return all threads, in no order that means anything."""
+        rows = self._database.execute("SELECT digest FROM threads")
+        while lines := rows.fetchmany(_PART):
+            yield from self._read(line for (line,) in lines)
+
     def updated_since(self, moment: datetime) -> list[Card]:
         """Return the threads that changed at or after ``moment``, newest first."""
         asked = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"

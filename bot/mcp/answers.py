@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from bot.comment.catalogue import count
@@ -16,11 +17,20 @@ from bot.comment.clean_text import cut, one_line
 from bot.comment.prompt import DATA_NOTICE, visible
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
+from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue, sessions_about_work
 from bot.mcp.tools import ToolAnswer, ToolContext, now
-from bot.questions.requests import DraftRequest, IssueRequest, SmartSearch, ThreadRequest, WordSearch, WorkRequest
+from bot.questions.requests import (
+    DraftRequest,
+    IssueRequest,
+    OrganisationRequest,
+    SmartSearch,
+    ThreadRequest,
+    WordSearch,
+    WorkRequest,
+)
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MOST, bounded, indented, plain, read_thread, signed
 from bot.questions.views import (
@@ -28,6 +38,7 @@ from bot.questions.views import (
     RELATED_PAGE,
     WORK,
     Row,
+    cited,
     holds,
     linked_rows,
     passage_row,
@@ -60,6 +71,7 @@ def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
             short_row(
                 one.card,
                 place.home,
+                repository="",
                 score=round(one.score, 2),
                 why=holds(one.terms, asked.words),
                 passages=said_rows(found.passages.get(one.card.id), place.home),
@@ -75,6 +87,28 @@ def _search(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
         }
         data = _of_memory(tools, place, fields, found=bool(hits or said))
     return _hits_answer(data, _for(asked.words), asked.limit)
+
+
+def _search_organisation(tools: ToolContext, asked: OrganisationRequest) -> ToolAnswer:
+    from bot.local_cache.organisation import listed_sources, open_index
+    from bot.questions.organisation import organisation_row, search_organisation
+
+    if not tools.organisation:
+        raise UserError("no other repository is searched here: name the folder of `precedent org` in PRECEDENT_ORG")
+    folder = Path(tools.organisation).absolute()
+    listed = listed_sources(folder)
+    with open_index(folder) as index:
+        found = search_organisation(asked, index, listed.names)
+    hits = [organisation_row(one, asked.words, short_row, score=round(one.score, 2)) for one in found.found]
+    notes = [*found.notes, *filter(None, [listed.age_note(now())])]
+    fields: Row = {"searched_messages": 0, "hits": hits, "linked": [], "passages": []}
+    data = _data(fields, found=bool(hits), searched=sum(one.threads for one in listed.sources), notes=notes)
+    if not hits:
+        return _answer(f"Nothing relevant {_for(asked.words)}: {listed.searched}.", data)
+    line = (
+        f"{count(len(data['hits']), 'thread')} found {_for(asked.words)}{_more(hits, asked.limit)}: {listed.searched}."
+    )
+    return _answer(line, data, _rows_text(data["hits"]))
 
 
 def _search_sessions(tools: ToolContext, asked: WordSearch) -> ToolAnswer:
@@ -242,6 +276,7 @@ def _draft(tools: ToolContext, asked: DraftRequest) -> ToolAnswer:
 
 _ANSWERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
     WordSearch: _search,
+    OrganisationRequest: _search_organisation,
     SmartSearch: _smart_search,
     WorkRequest: _what,
     ThreadRequest: _conversation,
@@ -336,7 +371,7 @@ def _ending(row: Row) -> str:
     words = [outcome["kind"]]
     words += [f"by {outcome['fix']}"] if outcome["fix"] else []
     words += [f"in {outcome['release']}"] if outcome["release"] else []
-    words += [f"of #{outcome['duplicate_of']}"] if outcome["duplicate_of"] is not None else []
+    words += [f"of {cited(outcome['duplicate_of'])}"] if outcome["duplicate_of"] is not None else []
     said = f": {quoted(outcome['quote'])}" if outcome["quote"] else ""
     return one_line(" ".join(words)) + said
 

@@ -23,6 +23,7 @@ from bot.questions.requests import (
     DraftRequest,
     Issue,
     IssueRequest,
+    OrganisationRequest,
     SearchFilter,
     SmartSearch,
     ThreadRequest,
@@ -88,10 +89,13 @@ class ToolAnswer(NamedTuple):
 
 
 class ToolContext:
-    """The memory to ask, and the agent's own accounts (``me``). Safe to use from several threads."""
+    """The memory to ask, and the agent's own accounts (``me``). Safe to use from several threads.
 
-    def __init__(self, where: MemoryOptions, me: tuple[str, ...] = ()) -> None:
-        self.where, self.me = where, me
+    ``organisation`` is the folder with the memories of many repositories (`precedent org`), "" for none.
+    """
+
+    def __init__(self, where: MemoryOptions, me: tuple[str, ...] = (), organisation: str = "") -> None:
+        self.where, self.me, self.organisation = where, me, organisation
         self._opening = Lock()
 
     @contextmanager
@@ -224,8 +228,11 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     ],
     state: Annotated[Literal["open", "closed", "all"], Field(description="only threads in this state")] = "all",
     kind: Annotated[
-        Literal["issue", "pull", "page", "session", "discussion", "all"],
-        Field(description="only threads of this kind; session: agents' sessions on this machine"),
+        Literal["issue", "pull", "page", "session", "discussion", "organisation", "all"],
+        Field(
+            description="only threads of this kind; session: agents' sessions on this machine; organisation: issues of "
+            "other repositories that this person keeps"
+        ),
     ] = "all",
     label: Annotated[str, Field(description="only threads with this label", max_length=100)] = "",
     since: Annotated[
@@ -238,13 +245,19 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     ] = "",
     limit: Limit = 10,
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
-) -> WordSearch:
+) -> WordSearch | OrganisationRequest:
     """Search the issues, pull requests and pages of the repository's memory, and what was said there, by words alone,
     best first, with filters by author, role, state, kind, label and time; and what was said in agents' sessions on this
     machine. Use it when you know the words to look for (an error message, a name, a file) and before you say that there
     is nothing about it. expand adds what the hits link to, and what links to them. kind session searches sessions
-    alone, and takes only since and limit. Read a hit whole with get_conversation."""
+    alone, and takes only since and limit. kind organisation searches many repositories, each hit with the name of its
+    own, for a problem that this repository does not know. Read a hit of this repository whole with get_conversation."""
     labels = frozenset(filter(None, [label.strip()]))
+    if kind == "organisation":
+        if expand:
+            raise UserError("expand: the index of an organisation has no links: leave it out")
+        choice = SearchFilter(state, labels=labels, since=moment_or_none(since, now()))
+        return OrganisationRequest(query, choice, limit, search_query(query, now()))
     choice = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
     return WordSearch(query, choice, limit, expand, query=search_query(query, now()))
 
@@ -294,13 +307,14 @@ _SIGNALS = {
 }
 _SESSIONS = says("agents' sessions on this machine that worked on it, newest first", list_of(schema_of(SESSION)))
 _THREAD = {"anyOf": [schema_of(THREAD), {"type": "object", "maxProperties": 0}]}
-_HITS = list_of(
-    schema_of(
-        THREAD,
-        score=SCORE,
-        why=says("why it was found", TEXTS),
-        passages=says("what was said about the words, by whom and when", list_of(schema_of(SAID))),
-    )
+_FOUND: dict[str, Schema] = {
+    "score": SCORE,
+    "why": says("why it was found", TEXTS),
+    "passages": says("what was said about the words, by whom and when", list_of(schema_of(SAID))),
+}
+_HITS = list_of(schema_of(THREAD, **_FOUND))
+_SEARCH_HITS = list_of(
+    schema_of(THREAD, repository=says("that of the thread, empty for this one; OWNER/NAME", TEXT), **_FOUND)
 )
 _LINKED = list_of(
     schema_of(
@@ -345,7 +359,7 @@ ANSWERS = {
     | {"$defs": {"thread": schema_of(THREAD, why=says("why it is shown", TEXTS))}},
     "search_memories": _schema(
         searched_messages=_SEARCHED,
-        hits=_HITS,
+        hits=_SEARCH_HITS,
         linked=_LINKED,
         passages=says(
             "what was said in agents' sessions on this machine; for kind all the best message of at most five sessions",

@@ -108,6 +108,32 @@ class WordSearch(NamedTuple):
         return max(filter(None, (self.choice.since, self.meant.after)), default=None)
 
 
+class OrganisationRequest(NamedTuple):
+    """Find at most ``limit`` threads of an organisation's repositories; ``words`` and ``query`` are as in `WordSearch`.
+
+    The index knows when a thread was opened and closed, and no other change of it.
+    """
+
+    words: str
+    choice: SearchFilter = SearchFilter()
+    limit: int = 10
+    query: SearchQuery | None = None
+
+    @property
+    def meant(self) -> SearchQuery:
+        return self.query or SearchQuery(self.words)
+
+    def keeps(self, card: Card) -> bool:
+        """Whether this thread passes all filters, and its title has the phrases."""
+        query = self.meant
+        return (
+            self.choice.keeps(card)
+            and query.keeps_thread(card)
+            and query.keeps_message(card.author, None, card.created_at)
+            and len(query.held(card.title)) == len({*query.phrases})
+        )
+
+
 class SmartSearch(NamedTuple):
     """Find at most ``limit`` threads about this query, or without one about the work in the checkout, as of ``now``.
 

@@ -31,7 +31,7 @@ COMMIT_CHARS = 10
 """Characters of a commit's id that tell it from others."""
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
+COMMIT = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 
 def ending(card: Card) -> str:
@@ -57,7 +57,7 @@ def how(kind: str, fix: str | None, release: str | None) -> str:
 def _short_fix(fix: str) -> str:
     """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
     place, at, sha = fix.rpartition("@")
-    return f"{place}{at}{sha[:COMMIT_CHARS]}" if _SHA.fullmatch(sha) else fix
+    return f"{place}{at}{sha[:COMMIT_CHARS]}" if COMMIT.fullmatch(sha) else fix
 
 
 def gist(card: Card) -> str:

@@ -263,6 +263,9 @@ def test_filters_and_tests_of_templates_are_documented_and_no_others() -> None:
 
 # -- the environment -----------------------------------------------------------------------------------------------
 
+OURS = {"PRECEDENT_TOKEN", "PRECEDENT_ORG"}
+"""Of the command line; the server has its own page."""
+
 BY_LIBRARIES = {"REQUESTS_CA_BUNDLE"}
 """Read by the library that speaks to GitHub (tests/test_company_server.py), and by no line of ours."""
 
@@ -270,7 +273,7 @@ BY_LIBRARIES = {"REQUESTS_CA_BUNDLE"}
 def test_every_variable_that_is_read_is_documented_and_no_other() -> None:
     read = set[str]().union(*(read_by(path) for path in (ROOT / "bot").rglob("*.py")))
     told = {name for names, _, _ in VARIABLES for name in names}
-    assert told == {name for name in read if not name.startswith("PRECEDENT_") or name == "PRECEDENT_TOKEN"} | {
+    assert told == {name for name in read if not name.startswith("PRECEDENT_") or name in OURS} | {
         *BY_LIBRARIES, "INPUT_…",
     }  # fmt: skip
     assert table(section("docs/settings.md", "Variables of the environment")) == told, "run `make docs`"
@@ -279,7 +282,7 @@ def test_every_variable_that_is_read_is_documented_and_no_other() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_variables_that_pages_name_are_read(page: Path) -> None:
     shape = re.compile(r"(?:PRECEDENT|INPUT)_[A-Z_-]+[A-Z]")
-    known = {f"INPUT_{name.upper()}" for name in INPUTS} | {"PRECEDENT_TOKEN"} | options()
+    known = {f"INPUT_{name.upper()}" for name in INPUTS} | OURS | options()
     named = {code for code in CODE.findall(prose(page)) if shape.fullmatch(code)}
     assert named - known <= FOR_TESTS, page.name
 

@@ -30,7 +30,7 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     where = MemoryOptions(
         Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn
     )
-    serve(ToolContext(where, tuple(given.me or ())), wire)
+    serve(ToolContext(where, tuple(given.me or ()), os.environ.get("PRECEDENT_ORG", "")), wire)
     _end(0)
 
 

@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 
 def run_search(given: argparse.Namespace) -> object:
     """Show the threads, or the messages of sessions, that hold some words."""
+    if given.org is not None:
+        from bot.cli.commands.org import search_folder  # other searches do without it
+
+        return search_folder(given)
     author = (given.author or "").removeprefix("@")
     choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     words = " ".join(given.words)

@@ -1,0 +1,180 @@
+"""The folder of an organisation's memory on one machine: the list of its repositories, and the index of their threads.
+
+The list is the user's and is never thrown away; the index is made from the memories that it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bot.errors import UserError, WorldError
+from bot.files import on_disk, regular_bytes, replace
+
+if TYPE_CHECKING:
+    from bot.recall.candidates import Candidates
+
+EXTRA = "the engine for it is missing: in the checkout that Precedent is installed from, pip install '.[org]'"
+LIBRARIES = frozenset({"lancedb", "pyarrow"})
+LIST, INDEX = "repositories.json", "index"
+FORMAT = 1
+TENANT = "here"
+MAX_SOURCES = 1_000
+MAX_TEXT = 4_096
+OLD_DAYS = 1
+"""From so many days on, a search says how old the index is."""
+
+
+class OrganisationSource(NamedTuple):
+    """A repository whose memory is searched; ``number`` stands for it in the index, and is never given again.
+
+    ``name`` is "owner/name", or that of a folder; ``path`` the checkout or store that it was added by, "" for one that
+    was added by its name; ``branch`` the memory branch, "" for that of the settings. ``key`` tells it from others.
+    ``tip`` is the state of the memory that the index has, as of ``updated`` (ISO 8601); ``threads`` their number.
+    ``fault`` says why the last update could not read it.
+    """
+
+    number: int
+    name: str
+    path: str = ""
+    branch: str = ""
+    key: str = ""
+    tip: str = ""
+    updated: str = ""
+    threads: int = 0
+    fault: str = ""
+
+    @property
+    def updated_at(self) -> datetime | None:
+        try:
+            found = datetime.fromisoformat(self.updated)
+        except ValueError:
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+class SourceUpdate(NamedTuple):
+    """A source after an update, and how many of its threads were written to the index or taken out."""
+
+    source: OrganisationSource
+    changed: int = 0
+
+
+class SourceList(NamedTuple):
+    """The repositories, the next free number, and the revision of the last thread that was written."""
+
+    sources: tuple[OrganisationSource, ...] = ()
+    next: int = 1
+    revision: int = 0
+
+    @property
+    def names(self) -> dict[int, str]:
+        return {one.number: one.name for one in self.sources}
+
+    @property
+    def searched(self) -> str:
+        """What a search looks through: ``517 threads of 3 repositories searched``."""
+        threads, count = sum(one.threads for one in self.sources), len(self.sources)
+        of = f"{count} repositor{'ies' if count != 1 else 'y'}"
+        return f"{threads:,} thread{'s' * (threads != 1)} of {of} searched"
+
+    def with_source(self, changed: OrganisationSource) -> SourceList:
+        """With this source, in place of the one that has its number."""
+        sources = {one.number: one for one in self.sources} | {changed.number: changed}
+        return self._replace(sources=tuple(sources.values()), next=max(self.next, changed.number + 1))
+
+    def age_note(self, now: datetime) -> str:
+        """How old the oldest memory in the index is, "" for a fresh one."""
+        days = max(((now - at).days for one in self.sources if (at := one.updated_at)), default=0)
+        if days < OLD_DAYS:
+            return ""
+        return f"updated {days} day{'s' * (days > 1)} ago: precedent org update"
+
+
+def organisation_folder(named: Path | str | None) -> Path:
+    """The folder that somebody named, else that of PRECEDENT_ORG, else the default one.
+
+    https://specifications.freedesktop.org/basedir-spec/latest/
+    """
+    if named := named or os.environ.get("PRECEDENT_ORG", ""):
+        return Path(named).absolute()
+    data = os.environ.get("XDG_DATA_HOME", "")
+    try:
+        return (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "precedent" / "organisation"
+    except RuntimeError as error:
+        raise WorldError("this account has no home folder", "name a folder in PRECEDENT_ORG") from error
+
+
+def read_sources(folder: Path) -> SourceList:
+    """The list in this folder, empty without one; entries that are damaged are left out.
+
+    Raises WorldError for a list that cannot be read at all, or that a newer version wrote.
+    """
+    file = folder / LIST
+    data = regular_bytes(file)
+    if data is None:
+        return SourceList()
+    try:
+        fields = json.loads(data)
+        version, entries = fields["format"], fields["repositories"]
+        found = {one.number: one for entry in entries[:MAX_SOURCES] if (one := _source(entry))}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise WorldError(f"{file} is damaged", "delete it and add the repositories again") from error
+    if version != FORMAT:
+        raise WorldError(f"{file} was written by another version of Precedent", "use the newer one")
+    after = max((number + 1 for number in found), default=1)
+    return SourceList(tuple(found.values()), max(after, _count(fields.get("next"))), _count(fields.get("revision")))
+
+
+def write_sources(folder: Path, listed: SourceList) -> None:
+    """Replace the list in one step. Callers hold `bot.memory.branch_store.alone`."""
+    entries = [one._asdict() for one in listed.sources]
+    fields = {"format": FORMAT, "next": listed.next, "revision": listed.revision, "repositories": entries}
+    with on_disk(f"write in {folder}"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace(folder / LIST, f"{json.dumps(fields, ensure_ascii=False, indent=1)}\n".encode("utf-8", "replace"))
+
+
+def listed_sources(folder: Path) -> SourceList:
+    """As `read_sources`. Raises UserError for an empty list."""
+    listed = read_sources(folder)
+    if not listed.sources:
+        raise UserError(f"{folder} has no repository yet: precedent org add OWNER/NAME")
+    return listed
+
+
+@contextmanager
+def open_index(folder: Path) -> Iterator[Candidates]:
+    """Open the index in this folder. Raises UserError if its engine is not installed."""
+    try:
+        from bot.organisation.lance import open_candidates
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in LIBRARIES:
+            raise
+        raise UserError(EXTRA) from error
+    if (folder / INDEX).is_symlink():
+        raise UserError(f"{folder / INDEX} is a link: put a real folder in its place")
+    with closing(open_candidates(str(folder / INDEX), TENANT)) as index:
+        yield index
+
+
+def _source(entry: Any) -> OrganisationSource | None:
+    """An entry of the list; None for a damaged one."""
+    if not isinstance(entry, Mapping) or not (number := _count(entry.get("number"))) or not _text(entry.get("name")):
+        return None
+    names = ("name", "path", "branch", "key", "tip", "updated", "fault")
+    texts = {name: _text(entry.get(name)) for name in names}
+    return OrganisationSource(number, **texts, threads=_count(entry.get("threads")))
+
+
+def _text(value: Any) -> str:
+    return value[:MAX_TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0

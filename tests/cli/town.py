@@ -1,0 +1,82 @@
+"""An organisation for tests: repositories with memory branches on this machine, which a person reads with git."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.domain.changes import Changes
+from bot.domain.thread import Message, Record, Thread
+from bot.memory.branch_store import BranchStore
+from bot.memory.memory import Memory
+from tests.memory.remotes import bare_repository, commit, git
+
+THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def report(number: int, title: str, body: str = "", *said: str, **more: Any) -> Thread:
+    """An issue by somebody who takes part in the repository; a member answers it."""
+    comments = tuple(Message("monalisa", "MEMBER", THEN + timedelta(hours=n + 1), text) for n, text in enumerate(said))
+    more = {"role": "CONTRIBUTOR", "updated_at": THEN + timedelta(days=1), **more}
+    return Thread(number, title, body, "octocat", THEN, comments=comments, **more)
+
+
+def solved(number: int, title: str, body: str, said: str) -> Thread:
+    ended = {"state": "closed", "state_reason": "completed", "closed_by": "monalisa"}
+    return report(number, title, body, said, closed_at=THEN + timedelta(days=1), **ended)
+
+
+@dataclass
+class Organisation:
+    """Repositories below ``folder``, as ``https://github.com`` to the git of the person whose home folder is there."""
+
+    folder: Path
+
+    def remote(self, name: str) -> Path:
+        return self.folder / "github" / f"{name}.git"
+
+    def remember(self, name: str, *records: Record) -> None:
+        """Write threads to the memory branch of a repository, which is made if it is not there."""
+        if not self.remote(name).exists():
+            commit(bare_repository(self.remote(name)), {"a": ("100644", b"a")}, "refs/heads/main")
+        with BranchStore(str(self.remote(name)), "precedent") as store:
+            memory = Memory(store, repo=name).open()
+            memory.stage(Changes(records=records))
+            assert memory.commit("records")
+
+    def checkout(self, name: str, settings: str = "") -> Path:
+        """A checkout of a repository, with these settings."""
+        top = self.folder / "work" / name.partition("/")[2]
+        top.mkdir(parents=True)
+        git(top, "init", "--quiet")
+        git(top, "remote", "add", "origin", f"git@github.com:{name}.git")
+        (top / ".github").mkdir()
+        (top / ".github/precedent.yml").write_text(settings)
+        return top
+
+
+def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
+    """An organisation of two, a person with nothing but these settings of git, and an empty folder to work in."""
+    home = folder / "home"
+    (home / "here").mkdir(parents=True)
+    for name in [name for name in os.environ if name.startswith(("GIT_", "GITHUB_", "PRECEDENT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    both = "".join(f"\tinsteadOf = {url}\n" for url in ("https://github.com/", "git@github.com:"))
+    (home / ".gitconfig").write_text(f'[url "{folder}/github/"]\n{both}')
+    monkeypatch.chdir(home / "here")
+    made = Organisation(folder)
+    made.remember(
+        "octo-org/sdk",
+        solved(12, "Token refresh loops behind a proxy", "It says `TOKEN_EXPIRED`.", "Fixed by #13, released in v4.2."),
+        report(14, "Document the retry policy", "Which errors are retried?"),
+    )
+    made.remember("octo-org/app", report(7, "Login page is blank", "Since the upgrade the proxy gets an empty page."))
+    return made
