@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.changes import AnswerRecord
+from bot.domain.thread import Kind
 from bot.domain.thread_json import parse_number
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone
@@ -33,7 +34,8 @@ def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerR
     found: list[AnswerRecord] = []
     try:
         for said in _newest(memory.state.every_answer(), now):
-            found += _changed(said, forge)
+            if not _is_in_discussion(said, memory):
+                found += _changed(said, forge)
     except ForgeError:
         pass
     return tuple(found)
@@ -42,6 +44,12 @@ def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerR
 def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
     standing = [one for one in said if one.state == "said" and one.comment_id and now - AGE < one.at <= now - SEEN]
     return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
+
+
+def _is_in_discussion(said: AnswerRecord, memory: Memory) -> bool:
+    """Whether the comment is in a discussion, where REST knows a comment of this id as another one or not at all."""
+    entry = memory.entries([said.id]).get(said.id)
+    return entry is not None and entry.kind is Kind.DISCUSSION
 
 
 def _changed(said: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:

@@ -212,7 +212,7 @@ def _take_back(notice: ReleaseNotice, run: RunContext) -> None:
     wanted = notice_mark(notice.ref)
     for comment in _comments(notice.id, run):
         if run.own.noticed(comment) == wanted:
-            _delete(int(comment["id"]), run)
+            _delete(notice.id, int(comment["id"]), run)
     gone = replace(notice, original=None, state="removed", comment_id=None, trying_since=None)
     run.memory.stage(Changes(notices=(gone,)))
 
@@ -237,19 +237,26 @@ def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], run: R
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, run):
         if key == stored.id and run.own.noticed(comment):
-            _delete(int(comment["id"]), run)
+            _delete(key, int(comment["id"]), run)
         reply_to = 0 if run.own.wrote(comment) else run.own.replied(comment)
         if reply_to is None or (key == stored.id and reply_to == stored.comment_id):
             continue
         is_old = reply_to not in known and _names(str(comment.get("body") or ""), stored.id)
         if key == stored.id or (key, reply_to) in shown or is_old:
-            _delete(int(comment["id"]), run)
+            _delete(key, int(comment["id"]), run)
             yield key, reply_to
 
 
 def _comments(key: ThreadId, run: RunContext) -> list[Json]:
+    """The comments on a thread, which may be gone from memory: what is no issue may be a discussion."""
+    if not isinstance(key, int):
+        return []
     try:
-        return run.forge.comments(key) if isinstance(key, int) else []
+        return run.comments_on(key).comments(key)
+    except Gone:
+        is_known = run.talks is None or run.memory.state.manifest.discussions is None or run.talks.has_met(key)
+    try:
+        return [] if is_known or run.talks is None else run.talks.comments(key)
     except Gone:
         return []
 
@@ -259,10 +266,10 @@ def _names(text: str, key: ThreadId) -> bool:
     return re.search(named, text.replace(BREAK, ""), re.IGNORECASE) is not None
 
 
-def _delete(comment_id: int, run: RunContext) -> None:
+def _delete(key: ThreadId, comment_id: int, run: RunContext) -> None:
     try:
         if not run.is_dry:
-            run.forge.delete_comment(comment_id)
+            run.comments_on(key).delete_comment(comment_id)
     except Gone:
         return
 
