@@ -47,6 +47,24 @@ mutation Delete($input: DeleteDiscussionCommentInput!) {
 """
 
 
+COUNT = """
+query Count($owner: String!, $name: String!) {
+  repository(owner: $owner, name: $name) { discussions(first: 1) { totalCount } }
+}
+"""
+
+
+def count_discussions(client: GitHubClient, repo: str) -> int | None:
+    """How many discussions the repository has, None if the token may not see them or GitHub does not answer."""
+    owner, _, name = repo.partition("/")
+    try:
+        told = client.query(COUNT, {"owner": owner, "name": name}, "discussions: read")
+    except ForgeError:
+        return None
+    count = object_in(object_in(told.get("repository")).get("discussions")).get("totalCount")
+    return count if isinstance(count, int) else None
+
+
 class CommentClient(Protocol):
     """Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise
     ForgeError."""

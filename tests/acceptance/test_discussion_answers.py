@@ -19,11 +19,12 @@ FIX = "Set `trust_proxy: true` in the settings, then the cookie is sent."
 
 @pytest.fixture
 def answering(stage: Stage) -> Stage:
-    """A project whose discussions are answered, and a closed issue (3) that is like `ASKED`."""
+    """A project whose discussions are answered, with a closed issue (3) that is like `ASKED`, and a discussion (4)."""
     settings(stage, ANSWER)
     number = stage.github.open_issue("hubot", *KNOWN, at="2025-09-01T10:00:00Z")
     stage.github.comment(number, "octocat", FIX, at="2025-09-02T10:00:00Z")
     stage.github.close(number, "octocat", at="2025-09-02T10:00:00Z")
+    stage.github.discuss("hubot", "Printing in colour", "Where is the setting?", at="2025-09-03T10:00:00Z")
     happens(stage, "schedule")
     return stage
 
