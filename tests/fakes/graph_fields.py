@@ -57,6 +57,8 @@ def type_name(value: Any) -> str:
         return "PullRequest" if value.pull else "Issue"
     if isinstance(value, Entry):
         return EVENT_TYPES[value.event.kind]
+    if isinstance(value, Said):
+        return "DiscussionComment"
     if isinstance(value, Account):
         return value.type
     return {Comment: "IssueComment", Commit: "Commit", Repository: "Repository"}[type(value)]
