@@ -33,9 +33,8 @@ def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerR
     """
     found: list[AnswerRecord] = []
     try:
-        for said in _newest(memory.state.every_answer(), now):
-            if not _is_in_discussion(said, memory):
-                found += _changed(said, forge)
+        for said in _on_issues(_newest(memory.state.every_answer(), now), memory):
+            found += _changed(said, forge)
     except ForgeError:
         pass
     return tuple(found)
@@ -46,10 +45,10 @@ def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
     return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
 
 
-def _is_in_discussion(said: AnswerRecord, memory: Memory) -> bool:
-    """Whether the comment is in a discussion, where REST knows a comment of this id as another one or not at all."""
-    entry = memory.entries([said.id]).get(said.id)
-    return entry is not None and entry.kind is Kind.DISCUSSION
+def _on_issues(said: list[AnswerRecord], memory: Memory) -> list[AnswerRecord]:
+    """Without answers in discussions: REST knows a comment with the id of one there as another one, or not at all."""
+    known = memory.entries([one.id for one in said])
+    return [one for one in said if one.id not in known or known[one.id].kind is not Kind.DISCUSSION]
 
 
 def _changed(said: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:

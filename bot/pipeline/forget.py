@@ -154,7 +154,8 @@ def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> For
     try:
         deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, run))
         for notice in told:
-            _take_back(notice, run)
+            if not is_at_it(notice.trying_since, run.now):  # else a later run deletes it, once it stands
+                _take_back(notice, run)
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, stored.id, run))

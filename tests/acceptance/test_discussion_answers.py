@@ -177,6 +177,17 @@ def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault
     assert answer(answering, number).state == "said"
 
 
+def test_a_crash_after_the_post_makes_no_second_comment(answering: Stage) -> None:
+    number = answering.github.discuss("monalisa", *ASKED)
+    answering.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
+    answering.github.clock.advance(600)
+    answering.act("discussion", "created", number)
+    assert (len(ours(answering, number)), answer(answering, number).state) == (1, "pending")
+    answering.git.faults.clear()
+    happens(answering, "schedule")
+    assert (len(ours(answering, number)), answer(answering, number).state) == (1, "said")
+
+
 def test_a_token_that_may_only_read_them_says_so_and_posts_nothing(answering: Stage) -> None:
     token = answering.github.world.tokens[answering.github.token]
     token.permissions = {"issues": "write", "contents": "write", "discussions": "read"}

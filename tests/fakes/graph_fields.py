@@ -242,11 +242,12 @@ def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
 
 
 def _foldable(call: Call, asked: Arguments) -> Comment | Said:
-    check_issues(call, "write")
     try:
         kind, number = from_node_id(asked["subjectId"])
     except ValueError:
         kind, number = "", 0
+    if not call.server.allows(call.token, f"{'discussions' if kind == 'DC' else 'issues'}:write"):
+        raise refuse("FORBIDDEN", "Resource not accessible by integration")
     repos = call.world.repositories.values()
     talks = (said for repo in repos for one in repo.discussions.values() for said in one.comments)
     comments = (comment for repo in repos for comment in repo.comments.values())
