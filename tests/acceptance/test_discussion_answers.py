@@ -177,6 +177,14 @@ def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault
     assert answer(answering, number).state == "said"
 
 
+def test_votes_are_not_looked_up_as_if_it_were_on_an_issue(answering: Stage) -> None:
+    number = ask(answering)
+    answering.github.clock.advance(24 * 3600)
+    happens(answering, "schedule")
+    assert not [request for request in answering.github.recent if "/issues/comments/" in request.path]
+    assert answer(answering, number).state == "said"
+
+
 def test_a_crash_after_the_post_makes_no_second_comment(answering: Stage) -> None:
     number = answering.github.discuss("monalisa", *ASKED)
     answering.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
