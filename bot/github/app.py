@@ -45,6 +45,9 @@ PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 FOR_DISCUSSIONS = {"discussions": "read"}
 """What a token gets in addition where the installation has accepted it: without it discussions are not remembered."""
 
+FOR_ANSWERS = {"discussions": "write"}
+"""What it gets instead where the installation has accepted that: without it discussions are not answered."""
+
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 """Events that the App subscribes to; those of its installations arrive anyway."""
 
@@ -177,7 +180,7 @@ class App:
         self._id = app_id
         self._api_url = api_url
         self._opened = [_Session(app_id, key, api_url)]
-        self._without_discussions = set[int]()
+        self._refused: dict[int, int] = {}
 
     def use_key(self, key: str) -> None:
         """Sign with this key from now on; requests that are under way end with the former one.
@@ -260,12 +263,14 @@ class App:
         self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
 
     def _widest_token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With FOR_DISCUSSIONS; without it for an installation that has refused it once in this process."""
-        if installation not in self._without_discussions:
+        """With FOR_ANSWERS, else with FOR_DISCUSSIONS, else without; each refusal of an installation holds for this
+        process."""
+        known = self._refused.get(installation, 0)
+        for refused, more in list(enumerate((FOR_ANSWERS, FOR_DISCUSSIONS), 1))[known:]:
             try:
-                return self._token(installation, {**asked, "permissions": PERMISSIONS | FOR_DISCUSSIONS})
+                return self._token(installation, {**asked, "permissions": PERMISSIONS | more})
             except NotPermitted:
-                self._without_discussions.add(installation)
+                self._refused[installation] = refused
             except NotInstalled:  # or the refusal lost its words on the way: the next answer tells
                 pass
         return self._token(installation, {**asked, "permissions": PERMISSIONS})

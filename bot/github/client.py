@@ -236,6 +236,14 @@ class GitHubClient:
             self.queries += self._transport.sent["POST"] - before  # none after a limit
         return data
 
+    def mutate(self, text: str, given: Mapping[str, Any], needed: str) -> Json:
+        """Carry out a GraphQL mutation with this ``$input``, once, and return its data. Raises ForgeError.
+
+        ``needed``: the permission that it takes, in the syntax of a workflow.
+        """
+        data: Json = _shaped(self._transport.graphql(text, {"input": dict(given)}, needed=needed), dict)
+        return data
+
     def pause_requests(self, seconds: float) -> None:
         """Wait so many seconds, and forget the limits that are over by then."""
         self._transport.pause_requests(seconds)

@@ -76,12 +76,21 @@ def _whole_number(value: object) -> int:
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes; GitHub delivers nothing larger."""
 
-ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "created")}
-"""Events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
+ANSWERED = {
+    ("issues", "opened"), ("issues", "edited"), ("issue_comment", "created"),
+    ("discussion", "created"), ("discussion", "edited"),
+}  # fmt: skip
+"""Events that may be answered, those of discussions by a setting. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 FORGETTING = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
 CALM = frozenset({"schedule", "workflow_dispatch"})
 """Events for which nobody is waiting."""
+
+FOLLOW_UP = "catch-up"
+"""The server's own event for a repository whose changes it has missed."""
+
+UNAWAITED = CALM | {FOLLOW_UP}
+"""Events that nobody waits for, the server's own included."""
 
 OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
 ORGANISATION = "organisation"

@@ -115,6 +115,10 @@ MAX_TAGS = 63
 AGAIN = timedelta(hours=24)
 """Time until an unreleased fix is looked up again."""
 
+FAILED_AGAIN = timedelta(hours=1)
+"""Time until a fix is looked up again for which GitHub did not answer. It is no shorter because a comparison that is
+too much for the server stays too much."""
+
 NOTHING_AGAIN = timedelta(days=30)
 """Time until a reference that was not a fix (an issue, a missing commit) is looked up again."""
 
@@ -182,8 +186,7 @@ class FixFinder:
         """Look up the fix ``ref`` (``#57`` or a SHA) of a thread. Returns None if nothing was learned.
 
         A reference to no pull request or commit of this repository gives an empty FixInfo, refuted if the forge says
-        so. Of a ``known`` fix only what may have changed is read again. Without an answer the fix waits for a day,
-        since a comparison that is too much for the server stays too much.
+        so. Of a ``known`` fix only what may have changed is read again. Without an answer the fix waits for an hour.
         """
         self.fault = None
         if self._over:
@@ -195,7 +198,7 @@ class FixFinder:
             return None
         except Unreachable as error:
             self.fault = error
-            return _unseen(key, ref, now)
+            return _unseen(key, ref, now - AGAIN + FAILED_AGAIN)
         except ForgeError as error:
             return self._refused(FixInfo(key, ref, now), error)
         return self._with_release(fix, now, is_new=fix is not known)
@@ -214,7 +217,7 @@ class FixFinder:
             return replace(unsure, looked_at=NEVER) if is_new else None
         except Unreachable as error:
             self.fault = error
-            return unsure
+            return replace(unsure, looked_at=now - AGAIN + FAILED_AGAIN)
         except ForgeError as error:
             return self._refused(unsure, error)
 
@@ -333,11 +336,11 @@ class FixFinder:
         return self._api.get(f"{self._home}{path}", query)[1]
 
 
-def _unseen(key: ThreadId, ref: str, now: datetime) -> FixInfo:
-    """The entry of a change that could not be read: it is looked up again after a day."""
+def _unseen(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
+    """The entry of a change that could not be read. It is due a day after ``looked_at``, as any fix is."""
     if _PULL.match(ref):
-        return FixInfo(key, ref, now, is_pull=True)
-    return FixInfo(key, ref, now + AGAIN - NOTHING_AGAIN)
+        return FixInfo(key, ref, looked_at, is_pull=True)
+    return FixInfo(key, ref, looked_at + AGAIN - NOTHING_AGAIN)
 
 
 def files_of(listed: object) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from bot.domain.changes import Changes, DiscussionProgress
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.github.discussions import DiscussionReader, changed_since
 from bot.github.errors import ForgeError, Gone, RateLimited
-from bot.github.events import CALM, Event
+from bot.github.events import UNAWAITED, Event
 from bot.github.updates import OVERLAP
 from bot.pipeline.backfill import Deadline
 from bot.pipeline.run_context import RunContext, RunState
@@ -32,7 +32,7 @@ EVENT_SECONDS = 60.0
 def with_discussions(state: RunState, run: RunContext) -> RunState:
     """The state with the discussions that changed since the last run, if this event is about them or nobody waits."""
     event, known = state.event, run.memory.state.manifest.discussions
-    is_due = event.is_of_discussion or (event.name in CALM and known is not None and known.is_done)
+    is_due = event.is_of_discussion or (event.name in UNAWAITED and known is not None and known.is_done)
     if run.discussions is None or state.limit or run.forge.troubles or event.forgets or not is_due:
         return state
     found: dict[int, Record] = {}
@@ -49,7 +49,8 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
         run.forge.apply_limit(error)
         _tell(error, run)
     records = (*state.updates.records, *found.values())
-    return replace(state, updates=replace(state.updates, records=records), discussions=read)
+    said = {**run.memory.state.answers(found), **state.said}
+    return replace(state, updates=replace(state.updates, records=records), said=said, discussions=read)
 
 
 def _changed(
@@ -79,7 +80,7 @@ def read_discussions(event: Event, run: RunContext) -> None:
     No run for an issue begins it: where a token may not read discussions, each one would be refused.
     """
     known = run.memory.state.manifest.discussions
-    is_calm = event.name in CALM
+    is_calm = event.name in UNAWAITED
     if run.forge.troubles or (known and known.is_done) or event.has_discussions is False:
         return
     if known or is_calm or event.is_of_discussion:

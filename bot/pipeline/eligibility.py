@@ -32,7 +32,8 @@ def _is_due(thread: Thread, state: RunState) -> bool:
     if state.asks_for(thread) or thread.id in redo(state.requested):
         return True
     if said is None:
-        return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, state)))
+        is_asked = is_its_own and event.may_be_answered
+        return is_fresh or (is_asked and (event.name != "issue_comment" or _points(thread, state)))
     if said.state == "pending":
         return said.at > state.now - state.within and not is_being_said(said, state.now)
     if is_its_own and not event.may_be_answered:
@@ -49,7 +50,8 @@ def _points(thread: Thread, state: RunState) -> bool:
 
 def answers_kind(kind: Kind, settings: Settings) -> bool:
     """Whether the settings allow answers on threads of this kind."""
-    return kind.traits.is_answered or (kind.traits.is_change and settings.pulls)
+    by_setting = (kind.traits.is_change and settings.pulls) or (kind is Kind.DISCUSSION and settings.discussions.answer)
+    return kind.traits.is_answered or by_setting
 
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.changes import AnswerRecord
+from bot.domain.thread import Kind
 from bot.domain.thread_json import parse_number
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone
@@ -32,7 +33,7 @@ def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerR
     """
     found: list[AnswerRecord] = []
     try:
-        for said in _newest(memory.state.every_answer(), now):
+        for said in _on_issues(_newest(memory.state.every_answer(), now), memory):
             found += _changed(said, forge)
     except ForgeError:
         pass
@@ -42,6 +43,12 @@ def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerR
 def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
     standing = [one for one in said if one.state == "said" and one.comment_id and now - AGE < one.at <= now - SEEN]
     return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
+
+
+def _on_issues(said: list[AnswerRecord], memory: Memory) -> list[AnswerRecord]:
+    """Without answers in discussions: REST knows a comment with the id of one there as another one, or not at all."""
+    known = memory.entries([one.id for one in said])
+    return [one for one in said if one.id not in known or known[one.id].kind is not Kind.DISCUSSION]
 
 
 def _changed(said: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:

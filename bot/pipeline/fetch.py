@@ -17,9 +17,11 @@ from bot.github.events import Event
 from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
 from bot.pipeline.discussions import one_discussion
+from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.outbox import settle
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext, RunState
+from bot.settings.schema import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -151,7 +153,8 @@ def _with_hint(
     if (event.is_pull and not run.settings.pulls) or any(r.id == number for r in updates.records):
         return updates
     if number in held:
-        _refuse_discussion(held[number], event)
+        if _is_discussion_to_answer(held[number], event, run.settings):
+            return updates
         return (
             updates
             if number in listed or not run.memory.state.is_shown(number)
@@ -166,10 +169,14 @@ def _with_hint(
         return replace(updates, fault=updates.fault or error)
 
 
-def _refuse_discussion(held: Record, event: Event) -> None:
-    is_discussion = isinstance(held, Thread) and held.kind is Kind.DISCUSSION
-    if is_discussion and event.name == "workflow_dispatch":
-        raise UserError(f"{held.id} is a discussion, and those are not answered; give the number of an issue")
+def _is_discussion_to_answer(held: Record, event: Event, settings: Settings) -> bool:
+    """Whether somebody started this run by hand for a discussion. Raises UserError if those are not answered."""
+    if event.name != "workflow_dispatch" or not isinstance(held, Thread) or held.kind is not Kind.DISCUSSION:
+        return False
+    if not answers_kind(held.kind, settings):
+        told = f"{held.id} is a discussion, and those are answered only with discussions.answer: true"
+        raise UserError(f"{told}; give the number of an issue")
+    return True
 
 
 def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool = False) -> Updates:

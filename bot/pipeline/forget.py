@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot.comment.marker import notice_mark
 from bot.domain.answer import Context
-from bot.domain.changes import FORGET, AnswerRecord, Changes, CommentKey, Request, StandingComment
+from bot.domain.changes import FORGET, AnswerRecord, Changes, CommentKey, ReleaseNotice, Request, StandingComment
 from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
 from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
@@ -148,13 +149,17 @@ def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> For
     pointing, shown = _pointing(stored.id, run), _shown_in(stored.id, run)
     where = list(dict.fromkeys([stored.id, *(key for key, _ in shown), *_long_ago(stored.id, pointing, run)]))
     deleted: list[CommentKey] = []
-    is_busy, left = memory.has_moved or _is_spoken(where, before, run), ""
+    told = _told_of(stored.id, run)
+    is_busy, left = memory.has_moved or _is_spoken(where, before, told, run), ""
     try:
         deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, run))
+        for notice in told:
+            if not is_at_it(notice.trying_since, run.now):  # else a later run deletes it, once it stands
+                _take_back(notice, run)
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, stored.id, run))
-    keys = tuple(key for key, _ in deleted)
+    keys = (*(key for key, _ in deleted), *(notice.id for notice in told if not left))
     return ForgetResult(keys, tuple(pointing), left=left or (BUSY if is_busy else ""), waits=is_busy)
 
 
@@ -197,12 +202,30 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], run: RunContext) -> l
     return [comment_key[0] for comment_key in may_show if comment_key not in known]
 
 
-def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, run: RunContext) -> bool:
+def _told_of(key: ThreadId, run: RunContext) -> list[ReleaseNotice]:
+    """The release notices on duplicates that call this thread the original."""
+    every = run.memory.state.every_thread_comments()
+    return [notice for linked in every for notice in linked.notices if notice.original == key]
+
+
+def _take_back(notice: ReleaseNotice, run: RunContext) -> None:
+    """Delete a release notice, and keep that none is to be written. Raises ForgeError."""
+    wanted = notice_mark(notice.ref)
+    for comment in _comments(notice.id, run):
+        if run.own.noticed(comment) == wanted:
+            _delete(notice.id, int(comment["id"]), run)
+    gone = replace(notice, original=None, state="removed", comment_id=None, trying_since=None)
+    run.memory.stage(Changes(notices=(gone,)))
+
+
+def _is_spoken(
+    where: Sequence[ThreadId], before: AnswerRecord | None, told: Sequence[ReleaseNotice], run: RunContext
+) -> bool:
     """Whether another run may be writing on one of these threads now, with what it knew before."""
     promises: list[AnswerRecord | Request] = [*run.memory.state.answers(where).values(), *([before] if before else [])]
     requests = (stored for found in run.memory.requests(where).values() for stored in found)
     promises += [stored for stored in requests if stored.name != FORGET]
-    begun = [one.trying_since for one in promises if one.state == "pending"]
+    begun = [one.trying_since for one in (*promises, *told) if one.state == "pending"]
     begun += [
         one.trying_since for linked in run.memory.state.thread_comments(where).values() for one in linked.comments
     ]
@@ -215,19 +238,26 @@ def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], run: R
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, run):
         if key == stored.id and run.own.noticed(comment):
-            _delete(int(comment["id"]), run)
+            _delete(key, int(comment["id"]), run)
         reply_to = 0 if run.own.wrote(comment) else run.own.replied(comment)
         if reply_to is None or (key == stored.id and reply_to == stored.comment_id):
             continue
         is_old = reply_to not in known and _names(str(comment.get("body") or ""), stored.id)
         if key == stored.id or (key, reply_to) in shown or is_old:
-            _delete(int(comment["id"]), run)
+            _delete(key, int(comment["id"]), run)
             yield key, reply_to
 
 
 def _comments(key: ThreadId, run: RunContext) -> list[Json]:
+    """The comments on a thread, which may be gone from memory: what is no issue may be a discussion."""
+    if not isinstance(key, int):
+        return []
     try:
-        return run.forge.comments(key) if isinstance(key, int) else []
+        return run.comments_on(key).comments(key)
+    except Gone:
+        is_known = run.talks is None or run.memory.state.manifest.discussions is None or run.talks.has_met(key)
+    try:
+        return [] if is_known or run.talks is None else run.talks.comments(key)
     except Gone:
         return []
 
@@ -237,10 +267,10 @@ def _names(text: str, key: ThreadId) -> bool:
     return re.search(named, text.replace(BREAK, ""), re.IGNORECASE) is not None
 
 
-def _delete(comment_id: int, run: RunContext) -> None:
+def _delete(key: ThreadId, comment_id: int, run: RunContext) -> None:
     try:
         if not run.is_dry:
-            run.forge.delete_comment(comment_id)
+            run.comments_on(key).delete_comment(comment_id)
     except Gone:
         return
 

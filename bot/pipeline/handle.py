@@ -5,11 +5,11 @@ event → what changed → memory → the answers → memory is pushed → the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, redo
-from bot.domain.thread import Thread
+from bot.domain.thread import Kind, Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
@@ -24,6 +24,7 @@ from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
 from bot.pipeline.release_notices import plan_notices, publish_notices
 from bot.pipeline.renewal import (
+    answer_after,
     look_for_releases,
     owe_renewal,
     plan_renewals,
@@ -39,7 +40,7 @@ from bot.sources.pages import EVENTS, fresh_pages
 
 def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     """Handle one event. Returns what was posted, or why nothing was, for each thread that was due an answer."""
-    memory, mode = run.memory, run.settings.mode
+    memory, mode, words = run.memory, run.settings.mode, run.renderer.words
     run.on_stage("look")
     state = with_discussions(fetch_changes(event, run), run)
     run.on_stage("remember")
@@ -73,8 +74,9 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
         _note_beginning(run)
     run.on_stage("say")
     plans = _still_ours(plans, run)
-    results = [publish_comment(plan, run.forge, run.own, mode, run.renderer.words) for plan in plans]
+    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]
     _take_back_unsaid(results, run)
+    _keep_said_in_discussions(plans, results, run)
     run.on_stage("reply")
     replied = [*forgotten, *publish_replies(replies, run)]
     renewed = publish_renewals(renewals, plans, results, run)
@@ -142,6 +144,19 @@ def _take_back_unsaid(results: Iterable[CommentResult], run: RunContext) -> None
     if answers:
         run.memory.stage(Changes(answers=tuple(answers), records=lost, standing=unsaid))
         run.memory.commit("Take back what could not be said")
+
+
+def _keep_said_in_discussions(plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext) -> None:
+    """Store what became of the comments in discussions at once. GitHub does not tell which of them were deleted, so
+    only one whose id is known is missed later."""
+    answers = []
+    for plan, result in zip(plans, results, strict=True):
+        is_written = result.action in ("created", "updated", "withdrawn")
+        if plan.thread.kind is Kind.DISCUSSION and not plan.renews and is_written:
+            answers += answer_after(plan, result, run)
+    if answers:
+        run.memory.stage(Changes(answers=tuple(answers)))
+        run.memory.commit("Keep what was said in discussions")
 
 
 def _message(event: Event) -> str:

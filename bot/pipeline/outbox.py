@@ -12,7 +12,7 @@ from bot.domain.answer import Answer, Context, Match, Silent, Speak, shown_in
 from bot.domain.changes import AnswerRecord, StandingComment
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import parse_time
-from bot.github.client import GitHubClient
+from bot.github.discussion_comments import CommentClient
 from bot.github.errors import ForgeError
 from bot.github.threads import OwnComment, OwnCommentRule, split_own
 from bot.github.updates import comments_of
@@ -113,14 +113,14 @@ class CommentPlan:
         return before is not None and before.state == "pending" and bool(before.text_hash) and not before.comment_id
 
 
-def look_for(number: int, forge: GitHubClient, own: OwnCommentRule) -> OwnComment | None:
+def look_for(number: int, forge: CommentClient, own: OwnCommentRule) -> OwnComment | None:
     """Our oldest comment on the issue. Takes one read for a hundred comments."""
     ours = split_own(forge.comments(number), own)[1]
     return ours[0] if ours else None
 
 
 def look_back(
-    number: int, promised_at: datetime, forge: GitHubClient, own: OwnCommentRule
+    number: int, promised_at: datetime, forge: CommentClient, own: OwnCommentRule
 ) -> tuple[OwnComment | None, bool]:
     """The comment that was promised then, and whether it was deleted since."""
     items = forge.timeline(number)

@@ -195,19 +195,19 @@ def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tu
     if own or not isinstance(key, int):
         return own, False
     if key in refreshed(state.requested):
-        return look_for(key, run.forge, run.own), False
+        return look_for(key, run.comments_on(key), run.own), False
     if before and before.state == "removed":
         return None, True
     if run.settings.mode != "comment" or not (text or (before and before.comment_id)):
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
-        return look_back(key, before.at, run.forge, run.own)
+        return look_back(key, before.at, run.comments_on(key), run.own)
     if key in state.updates.own:
         return None, False
-    own = look_for(key, run.forge, run.own)
+    own = look_for(key, run.comments_on(key), run.own)
     return own, own is None and before is not None and before.comment_id is not None
 
 
 def _was_deleted(said: AnswerRecord, run: RunContext) -> bool:
     """Whether the promised comment was posted and deleted, so that no other run is about to post it."""
-    return isinstance(said.id, int) and look_back(said.id, said.at, run.forge, run.own)[1]
+    return isinstance(said.id, int) and look_back(said.id, said.at, run.comments_on(said.id), run.own)[1]

@@ -11,7 +11,7 @@ from bot.comment.render import withdrawn
 from bot.domain.answer import Context, Match
 from bot.domain.changes import Changes, Request, StandingComment
 from bot.domain.thread import ThreadId
-from bot.github.client import GitHubClient
+from bot.github.discussion_comments import CommentClient
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.pipeline.outbox import (
@@ -84,10 +84,11 @@ def _write(plan: ReplyPlan, run: RunContext) -> OwnComment:
     """Post the reply once. If GitHub's answer is lost, look for the reply instead of posting it again."""
     number = plan.request.thread.id
     assert isinstance(number, int)  # nobody comments on threads from elsewhere
+    forge = run.comments_on(number)
     try:
-        return run.forge.create_comment(number, plan.text)
+        return forge.create_comment(number, plan.text)
     except Unreachable:
-        for comment in run.forge.comments(number):
+        for comment in forge.comments(number):
             if run.own.replied(comment) == plan.request.key:
                 return own_comment(comment)
         raise
@@ -122,7 +123,7 @@ class CommentResult:
 
 
 def publish_comment(
-    plan: CommentPlan, forge: GitHubClient, own: OwnCommentRule, mode: str, words: Words | None = None
+    plan: CommentPlan, forge: CommentClient, own: OwnCommentRule, mode: str, words: Words | None = None
 ) -> CommentResult:
     """Carry out a plan. If GitHub refuses, the result says why; there is no second attempt.
 
@@ -163,7 +164,7 @@ def unwritten(result: CommentResult, error: ForgeError) -> CommentResult:
 
 
 def _say(
-    plan: CommentPlan, result: CommentResult, forge: GitHubClient, own: OwnCommentRule, words: Words | None
+    plan: CommentPlan, result: CommentResult, forge: CommentClient, own: OwnCommentRule, words: Words | None
 ) -> CommentResult:
     number = plan.thread.id
     if not isinstance(number, int):
@@ -177,7 +178,7 @@ def _say(
     return _create(result, number, forge, own) if plan.is_new else result
 
 
-def _create(result: CommentResult, number: int, forge: GitHubClient, own: OwnCommentRule) -> CommentResult:
+def _create(result: CommentResult, number: int, forge: CommentClient, own: OwnCommentRule) -> CommentResult:
     try:
         return replace(result, action="created", comment=forge.create_comment(number, result.text))
     except Gone as error:
@@ -200,7 +201,7 @@ def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:
     return "it says that already" if is_said else ""
 
 
-def update(result: CommentResult, mine: OwnComment, forge: GitHubClient, *, must_match: bool = False) -> CommentResult:
+def update(result: CommentResult, mine: OwnComment, forge: CommentClient, *, must_match: bool = False) -> CommentResult:
     """Change our comment to ``result.text``, unless a person edited it or it says the same already.
 
     The same facts count as the same, unless the words ``must_match``.
@@ -216,7 +217,7 @@ def update(result: CommentResult, mine: OwnComment, forge: GitHubClient, *, must
 
 
 def withdraw(
-    result: CommentResult, mine: OwnComment, forge: GitHubClient, words: Words | None, *, is_false: bool = False
+    result: CommentResult, mine: OwnComment, forge: CommentClient, words: Words | None, *, is_false: bool = False
 ) -> CommentResult:
     """Shrink our comment to one line and fold it. One that a person edited stays, unless it ``is_false``."""
     if (standing := read_seal(mine.text)) and standing.untouched and standing.content == NOTHING:
@@ -232,7 +233,7 @@ def withdraw(
     return _fold(replace(result, action="withdrawn", comment=changed), mine, forge, folded=True)
 
 
-def _fold(result: CommentResult, mine: OwnComment, forge: GitHubClient, *, folded: bool) -> CommentResult:
+def _fold(result: CommentResult, mine: OwnComment, forge: CommentClient, *, folded: bool) -> CommentResult:
     """Fold the comment as outdated, or unfold it. If that fails, its text is right all the same."""
     node_id = (result.comment.node_id if result.comment else "") or mine.node_id
     try:

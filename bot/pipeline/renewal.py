@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.comment.marker import fingerprint
 from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
-from bot.domain.thread import Record, Thread
+from bot.domain.thread import Kind, Record, Thread
 from bot.github.errors import ForgeError, Gone
 from bot.github.events import CALM, ORGANISATION, Event
 from bot.github.fixes import wanted
@@ -100,7 +100,7 @@ def publish_renewals(
     for plan, result in zip(plans, results, strict=True):
         if (plan.thread.id, 0) in found.owed and _is_done(result):
             done += found.owed[plan.thread.id, 0]
-            answers += _answer_after(plan, result, run)
+            answers += answer_after(plan, result, run)
             standing += filter(None, [standing_comment(plan, run.now, is_written=True)])
     for again, result in zip(mine, replied, strict=True):
         if _is_done(result):
@@ -116,7 +116,8 @@ def _is_done(result: CommentResult) -> bool:
     return result.is_refused or not (result.error or result.is_owed)
 
 
-def _answer_after(plan: CommentPlan, result: CommentResult, run: RunContext) -> list[AnswerRecord]:
+def answer_after(plan: CommentPlan, result: CommentResult, run: RunContext) -> list[AnswerRecord]:
+    """What memory keeps of an answer once its comment was written, if that is more than the promise."""
     answer = promise(plan, run.now, run.settings.mode)
     if answer.state != "pending" or result.is_refused:
         return []
@@ -185,7 +186,7 @@ def reply_again(thread: Thread, stored: Request, stood: StandingComment, run: Ru
 
 def renew_reply(again: RenewedReply, run: RunContext) -> CommentResult:
     """Update or withdraw the reply. One that a person edited is left alone, unless it is false."""
-    thread, forge = again.thread, run.forge
+    thread, forge = again.thread, run.comments_on(again.thread.id)
     why = "the reply shows an issue that changed"
     result = CommentResult(thread.id, thread.title, "silent", why, again.context, again.text, renews=True)
     try:
@@ -228,10 +229,10 @@ def _shows(new: StandingComment, thread: Thread, context: Context, run: RunConte
 
 def _standing(stored: Request, thread: Thread, run: RunContext) -> OwnComment | None:
     try:
-        if stored.reply_id:
+        if stored.reply_id and thread.kind is not Kind.DISCUSSION:
             found = [run.forge.comment(stored.reply_id)]
         else:
-            found = run.forge.comments(thread.id) if isinstance(thread.id, int) else []
+            found = run.comments_on(thread.id).comments(thread.id) if isinstance(thread.id, int) else []
     except Gone:
         return None
     return next((own_comment(each) for each in found if run.own.replied(each) == stored.comment_id), None)

@@ -301,8 +301,8 @@ def _with_named(found: Context, request: ParsedRequest, service: QuestionService
 
 
 def react(request: ParsedRequest, content: str, run: RunContext) -> None:
-    """React to the command. A failure is only noted."""
-    if run.settings.mode != "comment" or request.command is None:
+    """React to the command. A failure is only noted. In a discussion the reply has to do."""
+    if run.settings.mode != "comment" or request.command is None or run.comments_on(request.thread.id) is run.talks:
         return
     try:
         run.forge.react(request.key, content)

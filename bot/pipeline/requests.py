@@ -151,7 +151,7 @@ def _open_requests(
 def _with_told(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
     if not requests or not isinstance(thread.id, int):
         return requests
-    told = {run.own.replied(comment) for comment in run.forge.comments(thread.id)}
+    told = {run.own.replied(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
     return [replace(request, is_told=request.key in told) for request in requests]
 
 
@@ -222,7 +222,7 @@ def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext
     """The requests whose promised reply stands, or was deleted by a person."""
     if not stored_requests or not isinstance(thread.id, int):
         return []
-    items = run.forge.timeline(thread.id)
+    items = run.comments_on(thread.id).timeline(thread.id)
     standing = {run.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
     return [
         replace(closed(stored), state="done", reply_id=standing.get(stored.comment_id))

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from bot.comment.render import Renderer
 from bot.domain.changes import AnswerRecord, DiscussionProgress, Request
-from bot.domain.thread import RepositoryAddress, Thread, ThreadId
+from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
+from bot.github.discussion_comments import CommentClient, DiscussionComments
 from bot.github.discussions import DiscussionReader
 from bot.github.events import Event
 from bot.github.fixes import FixFinder
@@ -35,7 +36,8 @@ class RunContext:
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
     for it reads history; the next run goes on. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read, and without ``organisation`` no other repository is searched.
+    ``discussions`` none are read, without ``talks`` nobody comments on one, and without ``organisation`` no other
+    repository is searched.
     """
 
     memory: Memory
@@ -58,12 +60,21 @@ class RunContext:
     reading_seconds: float = FIRST_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
     discussions: DiscussionReader | None = None
+    talks: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
 
     @property
     def within(self) -> timedelta:
         """The greatest age of an issue, or a promise, that is still answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
+
+    def comments_on(self, key: ThreadId) -> CommentClient:
+        """Where comments on this thread are read and written: a discussion's by GraphQL, all others by REST."""
+        if self.talks is None or not isinstance(key, int):
+            return self.forge
+        record = self.memory.records([key]).get(key)
+        is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION
+        return self.talks if is_discussion or self.talks.has_met(key) else self.forge
 
     def moment(self) -> datetime:
         """The time by the run's clock, which is later than ``now`` where the run takes long."""

@@ -18,6 +18,7 @@ from bot.errors import PrecedentError, UserError
 from bot.git.remote_files import Head, open_head, read_head
 from bot.github.budget import RequestBudget
 from bot.github.client import WRITE_GAP, GitHubClient
+from bot.github.discussion_comments import DiscussionComments
 from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
 from bot.github.history import EitherHistory, GraphQLHistory, RestHistory
@@ -192,6 +193,7 @@ def build_run_context(
             report_fault=listener.report_fault,
             is_dry=chosen.is_dry,
             discussions=DiscussionReader(graphql, own, forge.budget),
+            talks=DiscussionComments(forge, site.repository),
         )
     finally:
         memory.close()

@@ -62,30 +62,32 @@ LEAST_SIGNS = 8
 MAX_SAID = 10
 _POINTS = re.compile(r"#\d|\bGH-\d|/(?:issues|pull)/\d", re.ASCII | re.IGNORECASE)
 _MOMENT = timedelta(microseconds=1)
+_UNKNOWN_REPO = "/"
+"""Stands for a repository that is not known, so that a link counts as one of another repository."""
 
 
 def find_links(thread: Thread, library: Library, repo: str | None = None) -> ClusterLinks:
     """The signs of a thread, those of people first. Only issues have any."""
     if not thread.kind.traits.is_listed or thread.is_bot:
         return ClusterLinks(thread.id, thread.revised_at)
-    said = list(dict.fromkeys(_said(thread, repo)))[:MAX_SAID]
+    said = list(dict.fromkeys(_said(thread, repo or _UNKNOWN_REPO)))[:MAX_SAID]
     return ClusterLinks(thread.id, thread.revised_at, (*said, *_shared(thread, library))[:MAX_LINKS])
 
 
-def _said(thread: Thread, repo: str | None) -> Iterator[ClusterLink]:
+def _said(thread: Thread, repo: str) -> Iterator[ClusterLink]:
     """What people said, each thread once with the strongest sign."""
     marked = _marked(thread, repo)
     found = dict.fromkeys(marked, DUPLICATE)
     texts = [(thread.role, thread.body), *((one.role, one.text) for one in thread.comments if not one.is_bot)]
     for role, text in texts:
         is_known = not role or role in KNOWN_ROLES
-        for target in _called_same(text, thread.id):
+        for target in _called_same(text, thread.id, repo):
             if target not in found or (found[target] == HEARD and is_known):
                 found[target] = SAID if is_known else HEARD
     return (ClusterLink(key, sign) for key, sign in found.items() if key != thread.id)
 
 
-def _marked(thread: Thread, repo: str | None) -> list[ThreadId]:
+def _marked(thread: Thread, repo: str) -> list[ThreadId]:
     """The threads that this one is marked as a duplicate of, by a person."""
     marks: dict[ThreadId, bool] = {}
     for event in sorted(thread.events, key=lambda event: event.at):
@@ -99,11 +101,11 @@ def _marked(thread: Thread, repo: str | None) -> list[ThreadId]:
     return list(dict.fromkeys([*([] if stated is None else [stated]), *(key for key, is_on in marks.items() if is_on)]))
 
 
-def _called_same(text: str, own: ThreadId) -> Iterator[ThreadId]:
+def _called_same(text: str, own: ThreadId, repo: str) -> Iterator[ThreadId]:
     if not _POINTS.search(text):
         return
     for sentence in statements(text):
-        original = original_named(sentence, own) or named_same(sentence, own)
+        original = original_named(sentence, own, repo) or named_same(sentence, own, repo)
         if original is not None:
             yield original
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.github.events import ORGANISATION, Event
-from bot.server.inbox import FOLLOW_UP
+from bot.github.events import FOLLOW_UP, ORGANISATION, Event
 from bot.server.model import Delivery
 
 COMMENT = "issue_comment"

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from bot.github.errors import OF_ALL, OF_HISTORY
-from bot.github.events import Event
+from bot.github.events import FOLLOW_UP, Event
 from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
 from bot.server.database import SCHEMA, Database, Transaction, written
@@ -56,7 +56,6 @@ MOST_AT_ONCE = 50
 """Deliveries that one run takes."""
 
 LAST_PUSHES = 6
-FOLLOW_UP = "catch-up"
 
 MANY = 500
 """Values in one statement."""

@@ -29,7 +29,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import CALM, ORGANISATION
+from bot.github.events import CALM, FOLLOW_UP, ORGANISATION, UNAWAITED
 from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import RestingHistory
 from bot.memory.memory import Memory
@@ -55,7 +55,6 @@ from bot.pipeline.setup import (
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import fields_of, run_context
 from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesced
-from bot.server.inbox import FOLLOW_UP
 from bot.server.installation_events import InstallationEvents, apply_installation_events
 from bot.server.log import Bug, caught, guarded, log_fields
 from bot.server.model import (
@@ -97,9 +96,6 @@ PART = 60.0
 
 DIGEST_TIME = timedelta(days=30)
 """How far the digest of a repository looks back."""
-
-UNAWAITED = CALM | {FOLLOW_UP}
-"""Events that nobody waits for: their run may take the last steps of a rebuild."""
 
 LOOKED = "what happened was looked at"
 NOTHING = "nothing was due"

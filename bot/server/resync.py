@@ -19,8 +19,8 @@ from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEven
 from bot.server.installations import TokenCache
 from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Note, Priority, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
-from bot.server.organisation_register import OrganisationRegister
 from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 

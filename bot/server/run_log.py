@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from bot.domain.thread import Kind
 from bot.errors import PrecedentError
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
@@ -82,7 +83,9 @@ def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult
         return None
     if said.state != "said":
         return CommentResult(number, "", "silent", said.reason)
-    url = f"{site.server_url}/{site.repository}/issues/{number}#issuecomment-{said.comment_id}"
+    entry = memory.entries([number]).get(number)
+    traits = (entry.kind if entry else Kind.ISSUE).traits
+    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{said.comment_id}"
     comment = OwnComment(said.comment_id, "", url) if said.comment_id else None
     return CommentResult(number, "", "unchanged", "it was said before", comment=comment)
 

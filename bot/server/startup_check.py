@@ -225,6 +225,14 @@ def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
         given = info.permissions.get(name, "none")
         if given not in RANKS or RANKS.index(given) < RANKS.index(level):
             yield StartupProblem("permissions", "warning", f"the App has {name}: {given}: give it {level} on its page")
+    given = info.permissions.get("discussions", "none")
+    if given != "write":
+        can = (
+            "remember discussions, and not answer them"
+            if given == "read"
+            else "neither remember nor answer discussions"
+        )
+        yield StartupProblem("discussions", "ok", f"the App has discussions: {given}, so that it can {can}")
     if missing := [event for event in EVENTS if event not in info.events]:
         yield StartupProblem(
             "events", "warning", f"the App does not hear of {', '.join(missing)}: subscribe on its page"

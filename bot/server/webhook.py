@@ -246,7 +246,8 @@ def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
 
 
 def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:
-    if name == "issue_comment" and own_login and sender_of(payload).casefold() == own_login.casefold():
+    is_comment, sender = name in ("issue_comment", "discussion_comment"), sender_of(payload).casefold()
+    if is_comment and own_login and sender == own_login.casefold():
         return "our own comment"
     if name == "push" and pushed_to(payload) not in {place.default_branch} - {""}:
         return "not the default branch"

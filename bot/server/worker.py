@@ -19,8 +19,8 @@ from bot.server.installations import TokenCache
 from bot.server.log import guarded
 from bot.server.model import WORKER, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
-from bot.server.organisation_search import Ranking
 from bot.server.organisation_guard import OrganisationGuard
+from bot.server.organisation_search import Ranking
 from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 

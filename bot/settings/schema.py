@@ -227,6 +227,11 @@ class OrganisationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscussionSettings:
+    answer: bool = setting(False, "Answer new discussions too, which takes the permission discussions: write.")
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySettings:
     squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
     squash_megabytes: int = setting(50, "Size at which the branch becomes one commit.", low=5, high=1000)
@@ -258,6 +263,7 @@ class Settings:
     )
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
+    discussions: DiscussionSettings = _section(DiscussionSettings, "Discussions, which are remembered in any case.")
     releases: ReleaseSettings = _section(ReleaseSettings, "Notices of new releases.")
     organisation: OrganisationSettings = _section(
         OrganisationSettings, "Issues of other repositories; only on a server that searches them (not in the Action)."

@@ -204,7 +204,7 @@ def test_the_bot_answers_nothing_in_a_discussion(stage: Stage) -> None:
     assert "No answer was due" in summary(stage)
     assert stage.memory().state.answers([number]) == {}
     assert stage.act("workflow_dispatch", inputs={"run": "answer", "issue": str(number)}) == 2
-    assert "is a discussion, and those are not answered" in summary(stage)
+    assert "is a discussion, and those are answered only with discussions.answer: true" in summary(stage)
 
 
 def test_a_token_that_may_not_read_discussions_is_told_where_there_are_some(stage: Stage) -> None:

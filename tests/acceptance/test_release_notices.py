@@ -497,6 +497,20 @@ def test_forget_takes_the_notice_and_its_record(stage: Stage) -> None:
     assert (stage.comments(1), stage.memory().state.thread_comments([1])) == ([], {})
 
 
+def test_forget_takes_the_notices_on_duplicates_that_name_it(stage: Stage) -> None:
+    number = duplicate(stage)
+    further = duplicate(stage, number, "mona")
+    fix(stage)
+    release(stage)
+    assert [len(notices(stage, key)) for key in (1, number, further)] == [1, 1, 1]
+    assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
+    assert [notices(stage, key) for key in (1, number, further)] == [[], [], []]
+    linked = stage.memory().state.thread_comments([number, further])
+    assert [(one.state, one.original) for each in linked.values() for one in each.notices] == [("removed", None)] * 2
+    release(stage, "v2.3.1")
+    assert [notices(stage, key) for key in (number, further)] == [[], []]
+
+
 def test_a_quiet_day_costs_no_request_more(stage: Stage) -> None:
     """Without a new release the schedule reads as much as with the default setting."""
     run(stage, "schedule")

@@ -83,6 +83,42 @@ def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy:
     assert healthy.state() == before
 
 
+ANSWERING = "discussions:\n  answer: true\n"
+EVENTS = "discussion:\n  discussion_comment:\n"
+
+
+@pytest.mark.parametrize(
+    ("events", "permission", "config", "told"),
+    [
+        (EVENTS, "read", "", ["switched on, 2 in number; memory has not read all yet; Precedent does not answer them"]),
+        (EVENTS, "write", ANSWERING, ["switched on, 2 in number; memory has not read all yet; Precedent answers them"]),
+        (EVENTS, "read", ANSWERING, ["Precedent answers them", "may not write discussions, so that it cannot answer"]),
+        (EVENTS, "", "", ["does not answer them", "may not read discussions, so that they are not remembered"]),
+        ("", "read", "", ["does not answer them", "does not run on discussion and discussion_comment"]),
+    ],
+)
+def test_what_becomes_of_discussions_is_told(
+    clinic: Clinic, events: str, permission: str, config: str, told: list[str]
+) -> None:
+    clinic.github.discuss("hubot", "How do I keep the cookie?")
+    clinic.github.discuss("hubot", "Printing in colour")
+    workflow = WORKFLOW.replace("  issues:\n", f"  issues:\n  {events}", 1) if events else WORKFLOW
+    if permission:
+        workflow = re.sub(r"( +)issues: write", rf"\g<0>\n\1discussions: {permission}", workflow)
+    clinic.put({PATH: workflow, CONFIG: config} if config else {PATH: workflow})
+    clinic.remember(*threads(2))
+    said = [each.says for each in clinic.examine() if "discussion" in f"{each.check} {each.says}"]
+    assert len(said) == len(told)
+    assert all(part in says for part, says in zip(told, said, strict=True))
+
+
+def test_of_a_repository_without_discussions_only_a_setting_is_told(clinic: Clinic) -> None:
+    assert of("discussions", clinic.examine()) == []
+    clinic.put({PATH: WORKFLOW, CONFIG: ANSWERING})
+    [finding] = of("discussions", clinic.examine())
+    assert (finding.level, "the repository has no discussions" in finding.says) == ("note", True)
+
+
 def test_a_store_is_looked_at_without_a_trace(tmp_path: Path, sample_store: Path, call: Run) -> None:
     checkout = Path(shutil.copytree(sample_store, tmp_path / "checkout"))
     shutil.rmtree(checkout / ".store")

@@ -112,6 +112,16 @@ def test_what_of_the_settings_is_not_tried_is_told(github: FakeGitHub, tries: Tr
     assert "without" not in tries("--config", "mine.yml").err
 
 
+def test_discussions_that_are_not_tried_are_told(github: FakeGitHub, tries: Try) -> None:
+    fill(github, 3)
+    assert "discussion" not in tries().err
+    github.discuss("hubot", "How do I keep the cookie?")
+    assert tries().err.endswith("precedent try: 1 discussion left out of the trial\n")
+    github.world.tokens[github.token].permissions = {"issues": "read", "contents": "read"}
+    ended = tries()
+    assert (ended.code, "discussion" in ended.err) == (0, False)
+
+
 def test_a_repository_of_bots_has_nothing_to_show(github: FakeGitHub, tries: Try) -> None:
     github.open_issue("dependabot[bot]", "Bump", at=at(1))
     assert tries().out.startswith("There is no issue to replay yet.")

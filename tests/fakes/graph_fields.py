@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from graphql import GraphQLError
 from tests.fakes.exchange import Call
 from tests.fakes.objects import from_node_id
 from tests.fakes.paging import Keyed, keep_view
-from tests.fakes.state import Account, Comment, Commit, Event, Issue, Reaction, Repository, from_epoch, to_stamp
+from tests.fakes.state import Account, Comment, Commit, Event, Issue, Reaction, Repository, Said, from_epoch, to_stamp
 from tests.fakes.timeline import in_order
 
 Arguments = dict[str, Any]
@@ -57,6 +57,8 @@ def type_name(value: Any) -> str:
         return "PullRequest" if value.pull else "Issue"
     if isinstance(value, Entry):
         return EVENT_TYPES[value.event.kind]
+    if isinstance(value, Said):
+        return "DiscussionComment"
     if isinstance(value, Account):
         return value.type
     return {Comment: "IssueComment", Commit: "Commit", Repository: "Repository"}[type(value)]
@@ -239,14 +241,18 @@ def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
     return {"clientMutationId": asked.get("clientMutationId"), "unminimizedComment": found}
 
 
-def _foldable(call: Call, asked: Arguments) -> Comment:
-    check_issues(call, "write")
+def _foldable(call: Call, asked: Arguments) -> Comment | Said:
     try:
         kind, number = from_node_id(asked["subjectId"])
     except ValueError:
         kind, number = "", 0
+    if not call.server.allows(call.token, f"{'discussions' if kind == 'DC' else 'issues'}:write"):
+        raise refuse("FORBIDDEN", "Resource not accessible by integration")
     repos = call.world.repositories.values()
-    found = next((repo.comments[number] for repo in repos if kind == "IC" and number in repo.comments), None)
+    talks = (said for repo in repos for one in repo.discussions.values() for said in one.comments)
+    comments = (comment for repo in repos for comment in repo.comments.values())
+    among: Iterable[Comment | Said] = comments if kind == "IC" else talks if kind == "DC" else ()
+    found = next((one for one in among if one.id == number), None)
     if found is None:
         raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{asked['subjectId']}'")
     return found

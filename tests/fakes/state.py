@@ -174,6 +174,7 @@ class Said:
     updated_at: str
     parent: Said | None = None
     deleted_at: str | None = None
+    minimized: str | None = None
     reactions: list[Reaction] = field(default_factory=list)
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, FOR_DISCUSSIONS, PERMISSIONS, App
+from bot.github.app import EVENTS, PERMISSIONS, App
 from bot.github.errors import ForgeError, NotInstalled, NotPermitted, RateLimited, Unauthorised, Unreachable
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
@@ -74,16 +74,20 @@ def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGit
     assert status(forge, minted.token, OTHER) == 404
 
 
-def test_a_token_may_read_discussions_where_that_was_accepted(forge: FakeGitHub, app: App) -> None:
+def test_a_token_may_do_with_discussions_what_was_accepted(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     app.create_token(number, forge.repo.id)
     asked = len(forge.requests)
     app.create_token(number, forge.repo.id)
     assert len(forge.requests) - asked == 1  # it is not asked for again
-    forge.apps.known[77].permissions["discussions"] = "read"
-    with App(77, key_pair()[0], forge.url) as restarted:
-        minted = restarted.create_token(number, forge.repo.id)
-    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | FOR_DISCUSSIONS
+    for level in ("read", "write"):
+        forge.apps.known[77].permissions["discussions"] = level
+        with App(77, key_pair()[0], forge.url) as restarted:
+            minted = restarted.create_token(number, forge.repo.id)
+            asked = len(forge.requests)
+            restarted.create_token(number, forge.repo.id)
+        assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"discussions": level}
+        assert len(forge.requests) - asked == 1
 
 
 def test_a_token_says_what_the_repository_is_called_now(forge: FakeGitHub, app: App) -> None:

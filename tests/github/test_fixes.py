@@ -10,7 +10,17 @@ import pytest
 from bot.domain.changes import FixInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
-from bot.github.fixes import AGAIN, MAX_COMPARES, MAX_READS, NEVER, NOTHING_AGAIN, FixFinder, files_of, wanted
+from bot.github.fixes import (
+    AGAIN,
+    FAILED_AGAIN,
+    MAX_COMPARES,
+    MAX_READS,
+    NEVER,
+    NOTHING_AGAIN,
+    FixFinder,
+    files_of,
+    wanted,
+)
 from bot.memory.merge import later_fix
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
@@ -330,13 +340,15 @@ def test_a_server_that_does_not_answer_is_asked_again_another_time(github: FakeG
     github.add_release("v1.0.0", at=day(5))
     line.down = "/releases"
     cut_short = look(finder, ref)
-    assert (cut_short.release, cut_short.unreleased, cut_short.looked_at) == (None, False, NOW)
+    assert (cut_short.release, cut_short.unreleased, cut_short.looked_at) == (
+        None, False, NOW - AGAIN + FAILED_AGAIN,
+    )  # fmt: skip
     line.down = ""
     assert look(finder, ref, cut_short).release == "v1.0.0"
 
 
 @pytest.mark.parametrize("down", ["/pulls/", "/files", "/commits/", "/releases", "/compare/", "/tags"])
-def test_a_look_without_an_answer_waits_for_a_day(github: FakeGitHub, client: GitHubClient, down: str) -> None:
+def test_a_look_without_an_answer_waits_for_an_hour(github: FakeGitHub, client: GitHubClient, down: str) -> None:
     line = Flaky(client)
     github.add_release("v1.0.0", at=day(2))
     sha = github.add_commit("Mend it", "hubot", at=day(3))
@@ -346,11 +358,12 @@ def test_a_look_without_an_answer_waits_for_a_day(github: FakeGitHub, client: Gi
     line.down = down
     found = look(FixFinder(line, REPOSITORY), ref)
     assert (found.release, found.unreleased) == (None, False)
-    assert wanted({1: ref}, {1: found}, NOW + AGAIN - timedelta(seconds=1)) == {}
-    assert wanted({1: ref}, {1: found}, NOW + AGAIN) == {1: ref}
-    again = look(FixFinder(line, REPOSITORY), ref, found, NOW + AGAIN)
+    due = NOW + FAILED_AGAIN
+    assert wanted({1: ref}, {1: found}, due - timedelta(seconds=1)) == {}
+    assert wanted({1: ref}, {1: found}, due) == {1: ref}
+    again = look(FixFinder(line, REPOSITORY), ref, found, due)
     assert later_fix(again, found) == again
-    assert wanted({1: ref}, {1: again}, NOW + AGAIN) == {}
+    assert wanted({1: ref}, {1: again}, due) == {}
 
 
 def test_comparisons_that_never_come_end_no_run_and_are_not_asked_for_in_the_next_one(

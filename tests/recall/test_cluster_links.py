@@ -78,6 +78,22 @@ def test_what_people_say(remember: Remember, role: str, text: str, found: list[t
     assert signs(one, remember(one)) == found
 
 
+@pytest.mark.parametrize("repo", ["octo-org/hello-world", None])
+@pytest.mark.parametrize("words", ["Duplicate of {}", "This is the same issue as {}."])
+def test_a_link_to_another_repository_names_no_issue_of_this_one(
+    remember: Remember, words: str, repo: str | None
+) -> None:
+    def linked(address: str, *, closed: bool = False) -> list[int | str]:
+        comments = (said(words.format(address), 6, role="MEMBER"),)
+        one = thread(5, "Blue is red", "Everything is red.", comments=comments)
+        one = replace(one, state="closed", closed_at=at(6)) if closed else one
+        return [link.to for link in find_links(one, remember(one), repo).links]
+
+    foreign = "https://github.com/other/repo/issues/1"
+    assert linked(foreign) == linked(foreign, closed=True) == []
+    assert linked("https://github.com/octo-org/hello-world/issues/1") == ([1] if repo else [])
+
+
 def test_the_strongest_word_counts_once(remember: Remember) -> None:
     heard = said("This is the same issue as #1.", 6)
     known = said("Yes, the same issue as #1.", 7, "hubot", "MEMBER")

@@ -122,6 +122,37 @@ def test_a_discussion_is_remembered_where_the_app_may_read_it(town: Town, grante
         assert bool(state.manifest.discussions and state.manifest.discussions.is_done) is granted
 
 
+def test_a_catch_up_reads_the_discussions_that_changed(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    next(iter(town.github.apps.known.values())).permissions["discussions"] = "read"
+    number = project.discuss("hubot", "How do I keep the cookie?")
+    town.hear_of(project, Event("discussion", "created", number))
+    town.run(town.repository(project))
+    newer = project.discuss("hubot", "Printing in colour")
+    town.hear_of(project, Event("catch-up"))
+    town.run(town.repository(project))
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        assert newer in Memory(store, repo=project.repo.full_name).open([newer]).state.records([newer])
+
+
+@pytest.mark.parametrize("level", ["write", "read"])
+def test_a_discussion_is_answered_where_the_app_may_write_it(town: Town, level: str) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.git.commit("octo-org/app", ".github/precedent.yml", "discussions:\n  answer: true\n")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    next(iter(town.github.apps.known.values())).permissions["discussions"] = level
+    number = project.discuss("hubot", "Where do sessions live?", "As #1 says.")
+    town.hear_of(project, Event("discussion", "created", number))
+    town.run(town.repository(project))
+    said = [one for one in project.discussion(number).comments if one.author and "[bot]" in one.author.login]
+    assert len(said) == (1 if level == "write" else 0)
+    if said:
+        row = town.row(project, number)
+        assert (row.state, row.said) == ("done", "created")
+        assert row.url.endswith(f"/octo-org/app/discussions/{number}#discussioncomment-{said[0].id}")
+
+
 @pytest.mark.slow
 def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")

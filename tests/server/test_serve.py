@@ -153,6 +153,16 @@ def test_what_github_says_of_the_app(
     assert findings(tmp_path, outside(info)) == {name: StartupProblem(name, level, said)}  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("level", "can"), [("none", "neither remember nor answer discussions"), ("read", "not answer them"), ("write", "")]
+)
+def test_what_the_app_can_do_with_discussions_is_told(level: str, can: str, tmp_path: Path) -> None:
+    info = replace(WELL, permissions={**PERMISSIONS, "discussions": level})
+    given = ServerOptions(app_id=APP, data=tmp_path)
+    told = [each.line for each in examine(given, outside(info)) if each.name == "discussions"]
+    assert [line.endswith(can) for line in told] == ([True] if can else [])
+
+
 def test_more_rights_than_needed_are_not_found_fault_with(tmp_path: Path) -> None:
     assert findings(tmp_path, outside(replace(WELL, permissions={**PERMISSIONS, "metadata": "admin"}))) == {}
 

@@ -213,10 +213,11 @@ def test_what_we_do_not_listen_to_is_dropped(event: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["issue_comment", "discussion_comment"])
 @pytest.mark.parametrize("action", ["created", "edited"])
-def test_what_we_wrote_ourselves_is_dropped(action: str) -> None:
+def test_what_we_wrote_ourselves_is_dropped(action: str, name: str) -> None:
     said = issue_event(1, action=action) | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
-    assert heard(said | {"sender": {"login": "Helper[bot]"}}, "issue_comment") == Dropped("our own comment")
+    assert heard(said | {"sender": {"login": "Helper[bot]"}}, name) == Dropped("our own comment")
 
 
 def test_what_people_do_to_our_comments_is_heard() -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
 SPEAKING = (
     "    plans = _still_ours(plans, run)\n"
-    "    results = [publish_comment(plan, run.forge, run.own, mode, run.renderer.words) for plan in plans]\n"
+    "    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]\n"
 )
 MOST = 400
 """Histories after which a bug that was not caught counts as missed. The rarest needs 240: few runs meet in a push."""

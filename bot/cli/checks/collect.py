@@ -20,6 +20,7 @@ from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.git.remote import OwnRemote, Remote
 from bot.git.remote_files import read_head
 from bot.github.client import GitHubClient
+from bot.github.discussion_comments import count_discussions
 from bot.github.errors import ForgeError
 from bot.memory.branch_store import BranchStore, Tip, read_tip
 from bot.memory.folder_store import FolderStore
@@ -161,9 +162,11 @@ def _forge(wanted: DoctorOptions) -> GitHubFacts | None:
     with suppress(ForgeError):  # a server without limits says that there is no such thing
         seen = replace(seen, limits=_told(client, "/rate_limit"))
     try:
-        return replace(seen, repository=_told(client, f"/repos/{wanted.place.repository}"))
+        seen = replace(seen, repository=_told(client, f"/repos/{wanted.place.repository}"))
     except ForgeError as error:
         return replace(seen, fault=error)
+    is_asked = wanted.token and seen.repository and seen.repository.get("has_discussions")
+    return replace(seen, discussions=count_discussions(client, wanted.place.repository) if is_asked else None)
 
 
 def _told(client: GitHubClient, path: str) -> dict[str, Any]:

@@ -22,13 +22,14 @@ LOW = 100
 class GitHubFacts:
     """The answers of the API. ``has_token``: one was given; ``fault`` says why the repository could not be read.
 
-    ``limits`` is None if the server has none.
+    ``limits`` is None if the server has none. ``discussions`` is how many there are, None if unknown.
     """
 
     has_token: bool = False
     repository: Mapping[str, Any] | None = None
     fault: ForgeError | None = None
     limits: Mapping[str, Any] | None = None
+    discussions: int | None = None
 
 
 def check_repository(seen: GitHubFacts, place: RepositoryLinks, *, git_reads: bool = False) -> CheckResult:
@@ -173,7 +174,7 @@ def check_workflow(
 
 
 def _events(step: Step) -> Iterator[CheckResult]:
-    events = _events_of(step.workflow)
+    events = events_of(step.workflow)
     for name, wanted in EVENTS.items():
         if name not in events:
             says = f"{step.path} does not run on {name}: what happens there is remembered a day later"
@@ -193,7 +194,8 @@ def _events(step: Step) -> Iterator[CheckResult]:
         )
 
 
-def _events_of(workflow: Mapping[str, Any]) -> dict[str, Any]:
+def events_of(workflow: Mapping[str, Any]) -> dict[str, Any]:
+    """The events on which the workflow runs, with what it says of each."""
     given = workflow.get("on")
     if isinstance(given, Mapping):
         return dict(given)

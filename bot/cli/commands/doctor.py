@@ -13,6 +13,8 @@ from pathlib import Path
 from bot.cli.arguments import token_of
 from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, Gathered, gather
+from bot.cli.checks.discussions import check_discussions
+from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, place_of
 from bot.cli.output import CommandResult
 from bot.comment.clean_text import log_line
@@ -26,7 +28,7 @@ def judge(seen: Gathered) -> list[CheckResult]:
     """The findings of all checks."""
     if seen.place.store:
         return [*_setup(seen), *_memory(seen)]
-    return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen)]
+    return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen), *_discussions(seen)]
 
 
 def _forge(seen: Gathered) -> Iterator[CheckResult]:
@@ -78,6 +80,12 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
     elif held:
         yield from memory.check_manifest(held, place)
         yield from memory.check_index(held, place)
+
+
+def _discussions(seen: Gathered) -> Iterator[CheckResult]:
+    if seen.forge and seen.setup:
+        held = seen.held if isinstance(seen.held, InspectedMemory) and not seen.held.fault else None
+        yield from check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
 
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:

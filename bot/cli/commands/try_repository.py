@@ -31,6 +31,7 @@ from bot.evaluation.report import in_words, render_report
 from bot.evaluation.results import REPLAYED, Backtest, Replayed
 from bot.files import on_disk, regular_bytes
 from bot.github.client import GitHubClient
+from bot.github.discussion_comments import count_discussions
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised
 from bot.github.history import PER_PAGE, POINTS, Glimpse, GraphQLHistory, HistorySource, NoGraphQL, OutOfSight
 from bot.github.threads import OwnCommentRule
@@ -177,6 +178,8 @@ def _read(site: RepositorySite, store: Path, settings: Settings, given: argparse
             read = backfill(memory, _Watched(history, tick), pace, since, lambda _: ())
     if read.stopped:
         raise read.stopped
+    if there := count_discussions(forge, found.name):
+        print(f"precedent try: {there:,} discussion{'' if there == 1 else 's'} left out of the trial", file=sys.stderr)
     return found
 
 

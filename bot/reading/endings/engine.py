@@ -167,19 +167,19 @@ def judge(rule: Rule, sentence: str, scene: SentenceContext) -> Judgement | None
     return denied
 
 
-def original_named(sentence: str, own: ThreadId) -> ThreadId | None:
+def original_named(sentence: str, own: ThreadId, repo: str | None = None) -> ThreadId | None:
     """The thread that a sentence of thread ``own`` calls the original, whenever somebody says it."""
     if is_question(sentence):
         return None
-    found = judge(phrase_book().rules["duplicate_of"], sentence, SentenceContext(own))
+    found = judge(phrase_book().rules["duplicate_of"], sentence, SentenceContext(own, repo=repo))
     return found.duplicate_of if found else None
 
 
-def named_same(sentence: str, own: ThreadId) -> ThreadId | None:
+def named_same(sentence: str, own: ThreadId, repo: str | None = None) -> ThreadId | None:
     """The thread that a sentence of thread ``own`` calls the same, whenever somebody says it."""
     if "same" not in sentence.lower() or is_question(sentence):
         return None
-    found = judge(phrase_book().rules["same_as"], sentence, SentenceContext(own, near=True))
+    found = judge(phrase_book().rules["same_as"], sentence, SentenceContext(own, repo=repo, near=True))
     return found.duplicate_of if found else None
 
 

@@ -1,0 +1,154 @@
+"""Reads and writes our comments in discussions, with the calls that `GitHubClient` has for those on issues."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from bot.github.client import GitHubClient
+from bot.github.discussions import MAX_PAGES
+from bot.github.errors import CATCHES_UP, ForgeError, Gone
+from bot.github.graphql_queries import comment_json
+from bot.github.threads import OwnComment, object_in, objects_in
+
+Json = dict[str, Any]
+
+NEEDED = "discussions: write"
+
+COMMENTS = """
+query Comments($owner: String!, $name: String!, $number: Int!, $further: String) {
+  repository(owner: $owner, name: $name) {
+    discussion(number: $number) {
+      id
+      comments(first: 100, after: $further) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id databaseId url body createdAt updatedAt authorAssociation author { login __typename }
+          reactionGroups { content reactors { totalCount } }
+        }
+      }
+    }
+  }
+}
+"""
+ADD = """
+mutation Add($input: AddDiscussionCommentInput!) {
+  addDiscussionComment(input: $input) { comment { id databaseId url } }
+}
+"""
+UPDATE = """
+mutation Update($input: UpdateDiscussionCommentInput!) {
+  updateDiscussionComment(input: $input) { comment { id databaseId url } }
+}
+"""
+DELETE = """
+mutation Delete($input: DeleteDiscussionCommentInput!) {
+  deleteDiscussionComment(input: $input) { comment { id } }
+}
+"""
+
+
+COUNT = """
+query Count($owner: String!, $name: String!) {
+  repository(owner: $owner, name: $name) { discussions(first: 1) { totalCount } }
+}
+"""
+
+
+def count_discussions(client: GitHubClient, repo: str) -> int | None:
+    """How many discussions the repository has, None if the token may not see them or GitHub does not answer."""
+    owner, _, name = repo.partition("/")
+    try:
+        told = client.query(COUNT, {"owner": owner, "name": name}, "discussions: read")
+    except ForgeError:
+        return None
+    count = object_in(object_in(told.get("repository")).get("discussions")).get("totalCount")
+    return count if isinstance(count, int) else None
+
+
+class CommentClient(Protocol):
+    """Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise
+    ForgeError."""
+
+    def comments(self, number: int) -> list[Json]: ...
+
+    def timeline(self, number: int) -> list[Json]: ...
+
+    def create_comment(self, number: int, text: str) -> OwnComment: ...
+
+    def update_comment(self, comment_id: int, text: str) -> OwnComment: ...
+
+    def delete_comment(self, comment_id: int) -> None: ...
+
+    def fold(self, node_id: str, *, folded: bool) -> None: ...
+
+
+class DiscussionComments:
+    """The comments in the discussions of one repository, without the replies to them: ours are no replies.
+
+    GraphQL knows a comment by its node id, so only one that was listed or written before can be changed.
+    """
+
+    def __init__(self, client: GitHubClient, repo: str) -> None:
+        self._client = client
+        self._owner, _, self._name = repo.partition("/")
+        self._discussions: dict[int, str] = {}
+        self._nodes: dict[int, str] = {}
+
+    def has_met(self, number: int) -> bool:
+        """Whether comments of a discussion with this number were listed."""
+        return number in self._discussions
+
+    def comments(self, number: int) -> list[Json]:
+        """Raises Gone, never certain, for a number that is no discussion."""
+        found: list[Json] = []
+        further: str | None = None
+        for _ in range(MAX_PAGES):
+            asked = {"owner": self._owner, "name": self._name, "number": number, "further": further}
+            told = object_in(self._client.query(COMMENTS, asked, NEEDED).get("repository")).get("discussion")
+            if told is None:
+                raise Gone(f"there is no discussion {number}", certain=False)
+            self._discussions[number] = str(told["id"])
+            found += map(self._shaped, objects_in(told["comments"]["nodes"]))
+            place = told["comments"]["pageInfo"]
+            further = place["endCursor"]
+            if not place["hasNextPage"]:
+                break
+        return found
+
+    def timeline(self, number: int) -> list[Json]:
+        """The comments as events. GitHub does not tell of comments that were deleted in a discussion."""
+        return [{"event": "commented", **comment} for comment in self.comments(number)]
+
+    def create_comment(self, number: int, text: str) -> OwnComment:
+        """Write a comment. After Unreachable it may exist all the same: look before trying again."""
+        if number not in self._discussions:
+            self.comments(number)
+        told = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)
+        return self._written(told, "addDiscussionComment", text)
+
+    def update_comment(self, comment_id: int, text: str) -> OwnComment:
+        told = self._client.mutate(UPDATE, {"commentId": self._node(comment_id), "body": text}, NEEDED)
+        return self._written(told, "updateDiscussionComment", text)
+
+    def delete_comment(self, comment_id: int) -> None:
+        self._client.mutate(DELETE, {"id": self._node(comment_id)}, NEEDED)
+
+    def fold(self, node_id: str, *, folded: bool) -> None:
+        self._client.fold(node_id, folded=folded)
+
+    def _node(self, comment_id: int) -> str:
+        if comment_id not in self._nodes:
+            raise Gone(f"there is no comment {comment_id} in the discussions that were read", certain=False)
+        return self._nodes[comment_id]
+
+    def _shaped(self, node: Json) -> Json:
+        self._nodes[int(node["databaseId"])] = str(node["id"])
+        return {**comment_json(node), "node_id": node["id"], "html_url": node["url"]}
+
+    def _written(self, told: Json, name: str, text: str) -> OwnComment:
+        comment = object_in(object_in(told.get(name)).get("comment"))
+        key, node_id = comment.get("databaseId"), str(comment.get("id") or "")
+        if not isinstance(key, int):
+            raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP)
+        self._nodes[key] = node_id
+        return OwnComment(key, text, str(comment.get("url") or ""), node_id)
