@@ -24,11 +24,11 @@ from bot.settings.schema import ClusterSettings
 DUPLICATE, SAID, HEARD, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
 ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
 
-WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 5}
-WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 10, TITLE: 8}
-"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
-error, or a title and a name, has to be the same. What an unknown author claims (CLAIMED) ties the own thread to others,
-never others to it. Chosen on the development archive (docs/clusters.md)."""
+WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 2}
+WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 11, TITLE: 8}
+"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: the first
+needs a specific error or a title, the second both, or the same title and a name. What an unknown author claims
+(CLAIMED) ties the own thread to others, never others to it. Chosen on the development archive (docs/clusters.md)."""
 
 HOLDS, HELPS = 20, 17
 """Least weight of the signs between two threads that holds them together, and that does so to three threads of one
