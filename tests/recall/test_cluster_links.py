@@ -141,9 +141,13 @@ def test_what_was_over_ties_nothing(remember: Remember, days: float, words: str,
 
 
 def test_titles_of_common_words_say_nothing(remember: Remember) -> None:
-    many = [thread(n, f"Cannot open the map {n}", f"Case {n}", author=f"user-{n}") for n in range(100, 160)]
-    newest = thread(200, "Cannot open the map", "Nothing is drawn.", author="mona")
-    assert signs(newest, remember(*many, newest, *FILLER)) == []
+    title = "Map window opens blank"
+    older = thread(10, title, "Brass lever of the harbour crane squeaks.", author="hubot")
+    newer = thread(160, title, "Whenever I pull it, the brass lever of the harbour crane squeaks.", author="mona")
+    memory = remember(older, newer, *FILLER)
+    assert [sign for _, sign in signs(newer, memory)] == ["alike", "sametitle"]
+    many = [thread(n, f"{title} {n}", f"Case {n}", author=f"user-{n}") for n in range(20, 80)]
+    assert signs(newer, remember(*many)) == []
 
 
 def test_of_many_reports_of_one_error_a_new_one_is_near_to_several(remember: Remember) -> None:
