@@ -16,7 +16,7 @@ from bot.domain.digest import IndexEntry
 from bot.domain.kinds import OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Thread, ThreadId
 from bot.ranking.features import RankingQuery, question, title_terms
-from bot.ranking.order import near_duplicates
+from bot.ranking.order import OUTAGE, near_duplicates
 from bot.reading.analyzer import terms
 from bot.reading.endings.engine import named_same, original_named
 from bot.reading.endings.outcome import outcome
@@ -29,6 +29,7 @@ from bot.recall.clusters import (
     NAME,
     NEAR,
     SAID,
+    SAME_DAYS,
     SAME_TITLE,
     TEXT,
     TITLE,
@@ -192,6 +193,8 @@ def _signs(
         rare = [value for value in values if held_by.get(terms_of[value], few + repeats + 1) <= few + repeats]
         if rare:
             yield ClusterLink(other.id, sign, _shown(_quoted(rare[0], shared)))
+            if sign == ERROR and repeats and thread.created_at - other.created_at <= OUTAGE:
+                yield ClusterLink(other.id, SAME_DAYS)
 
 
 def _quoted(value: str, shared: SharedSignals) -> str:

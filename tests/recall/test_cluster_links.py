@@ -159,3 +159,16 @@ def test_of_many_reports_of_one_error_a_new_one_is_near_to_several(remember: Rem
     newest = replace(AGAIN, id=50, title="Folding the map fails", created_at=at(50))
     memory = remember(REPORT, *reports, newest, *FILLER)
     assert len({to for to, sign in signs(newest, memory) if sign in ("alike", "near")}) >= 3
+
+
+def test_a_short_error_ties_reports_of_the_same_days(remember: Remember) -> None:
+    """While an outage lasts nobody writes it twice the same, and each report is near to many."""
+    words = ("rails", "ferry", "crane", "bridge")
+    reports = [
+        thread(150 + n, f"The {word} stopped", f"No {word} since noon.\n\n{SHORT}\n", 150 + n / 24, author=f"user-{n}")
+        for n, word in enumerate(words)
+    ]
+    memory = remember(*reports, *FILLER)
+    found = {(to, sign) for to, sign in signs(reports[-1], memory) if sign in ("error", "samedays")}
+    assert {sign for _, sign in found} == {"error", "samedays"}
+    assert signs(reports[1], memory) == []  # two reports are none yet
