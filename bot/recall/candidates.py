@@ -45,7 +45,8 @@ class Candidates(Protocol):
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """Make a new table of these threads and let it replace the present one at once.
 
-        Searches meanwhile see the old one. Threads that were written after the caller read its own have to be written again.
+        Searches meanwhile see the old one. Whatever was written after the caller read the threads has to be written
+        again.
         """
 
     def compact(self) -> None:

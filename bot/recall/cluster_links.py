@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.digest import IndexEntry
+from bot.domain.kinds import OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Thread, ThreadId
-from bot.ranking.features import question, title_terms
-from bot.ranking.order import near_duplicates
+from bot.ranking.features import RankingQuery, question, title_terms
+from bot.ranking.order import OUTAGE, near_duplicates
 from bot.reading.analyzer import terms
 from bot.reading.endings.engine import named_same, original_named
 from bot.reading.endings.outcome import outcome
@@ -28,6 +29,7 @@ from bot.recall.clusters import (
     NAME,
     NEAR,
     SAID,
+    SAME_DAYS,
     SAME_TITLE,
     TEXT,
     TITLE,
@@ -35,6 +37,7 @@ from bot.recall.clusters import (
 )
 from bot.recall.comparison import Comparison, compare
 from bot.recall.library import Library, similar_query, threads
+from bot.recall.reasons import SharedSignals
 from bot.recall.similar import NOWHERE, is_next_in_series
 
 NEAREST = 5
@@ -53,8 +56,18 @@ of the last two days that are as similar do not count (`near_duplicates`)."""
 LEAST_WORDS = 3
 """Words of an error: a constant alone is no error."""
 
-ALIKE_TITLES, SAME_TITLES, LEAST_TITLE = 0.6, 0.75, 3
-"""Least share of common words in two titles that are alike, or the same, and least number of these words."""
+LEAST_ERROR = 10
+"""Three-word sequences in lines about a failure, such as twelve words in a row, that two threads share where their
+titles are not alike: shorter messages have many causes. During an outage any rare error counts."""
+
+ALIKE_TITLES, SAME_TITLES, LEAST_TITLE, TELLING = 0.6, 0.75, 3, 1.2
+"""Least share of common words in two titles that are alike, or the same, least number of these words, and least rarity
+of them together, in that of a word that nobody else uses."""
+
+LATELY = timedelta(days=7)
+GONE = frozenset({OutcomeKind.FIXED, OutcomeKind.DUPLICATE, OutcomeKind.UNKNOWN})
+"""How a thread ended whose text ties nothing to it after LATELY: what looks like it then has another cause, or is back.
+A question that was answered is asked again."""
 
 LEAST_SIGNS = 8
 """Least weight of other signs for which it is worth looking whether two threads are near to each other."""
@@ -71,7 +84,7 @@ def find_links(thread: Thread, library: Library, repo: str | None = None) -> Clu
     if not thread.kind.traits.is_listed or thread.is_bot:
         return ClusterLinks(thread.id, thread.revised_at)
     said = list(dict.fromkeys(_said(thread, repo or _UNKNOWN_REPO)))[:MAX_SAID]
-    return ClusterLinks(thread.id, thread.revised_at, (*said, *_shared(thread, library))[:MAX_LINKS])
+    return ClusterLinks(thread.id, thread.revised_at, (*said, *_shared(thread, library, repo))[:MAX_LINKS])
 
 
 def _said(thread: Thread, repo: str) -> Iterator[ClusterLink]:
@@ -110,7 +123,7 @@ def _called_same(text: str, own: ThreadId, repo: str) -> Iterator[ThreadId]:
             yield original
 
 
-def _shared(thread: Thread, library: Library) -> Iterator[ClusterLink]:
+def _shared(thread: Thread, library: Library, repo: str | None) -> Iterator[ClusterLink]:
     """What the thread shares with the older ones that are most like it, if each is among the nearest of the other."""
     if not terms(thread.title):
         return
@@ -123,14 +136,22 @@ def _shared(thread: Thread, library: Library) -> Iterator[ClusterLink]:
     texts = threads(library, [hit.entry.id for hit in hits[:NEAREST]], moment)
     near = [texts[hit.entry.id] for hit in hits[:NEAREST] if hit.entry.id in texts]
     for place, (other, both) in enumerate(zip(near, compare(thread, near, asked, library), strict=True)):
-        signs = list(_signs(thread, other, both, library, asked.repeats))
-        if weight_of(signs) >= LEAST_SIGNS and (found := _nearness(thread, other, library, is_nearest=place == 0)):
+        signs = list(_signs(thread, other, both, library, asked))
+        if weight_of(signs) < LEAST_SIGNS or _is_over(other, moment, repo):
+            continue
+        if found := _nearness(thread, other, library, is_nearest=place == 0):
             yield from (ClusterLink(other.id, found), *signs)
 
 
 def _is_fit(entry: IndexEntry, thread: Thread) -> bool:
     is_other = entry.id != thread.id and entry.kind.traits.is_listed
     return is_other and entry.author.casefold() != thread.author.casefold() and not is_next_in_series(thread, entry)
+
+
+def _is_over(thread: Thread, moment: datetime, repo: str | None) -> bool:
+    """Whether what the thread reports was over for some time at that moment."""
+    is_old = thread.closed_at is not None and moment - thread.closed_at > LATELY
+    return is_old and outcome(thread, repo).kind in GONE
 
 
 def _nearness(thread: Thread, other: Thread, library: Library, *, is_nearest: bool) -> str:
@@ -152,23 +173,34 @@ def _nearness(thread: Thread, other: Thread, library: Library, *, is_nearest: bo
     return NEAR if place < NEAREST or hits[place].score >= ALMOST * hits[0].score else ""
 
 
-def _signs(thread: Thread, other: Thread, both: Comparison, library: Library, repeats: int) -> Iterator[ClusterLink]:
-    """What two texts share that few others have, besides its ``repeats`` of these days. Several of one kind say no more
+def _signs(
+    thread: Thread, other: Thread, both: Comparison, library: Library, asked: RankingQuery
+) -> Iterator[ClusterLink]:
+    """What two texts share that few others have, besides the repeats of these days. Several of one kind say no more
     than one."""
     if both.is_same:
         yield ClusterLink(other.id, TEXT)
     ours, theirs = title_terms(thread.title), title_terms(other.title)
-    share = len(ours & theirs) / max(1, len(ours | theirs)) if len(ours & theirs) >= LEAST_TITLE else 0.0
+    common, every, repeats = ours & theirs, ours | theirs, asked.repeats
+    is_telling = sum(asked.rarity.get(term, 0.0) for term in common) >= TELLING * asked.rarest
+    share = len(common) / len(every) if len(common) >= LEAST_TITLE and is_telling else 0.0
     if share >= ALIKE_TITLES:
         yield ClusterLink(other.id, SAME_TITLE if share >= SAME_TITLES else TITLE)
     shared = both.shared
     terms_of = dict(zip((*shared.errors, *shared.files, *shared.names), shared.words(), strict=True))
     held_by = library.held_by(filter(None, terms_of.values()), before=thread.created_at)
-    errors = [line for line in shared.errors if len(shared.quoted.get(line, line).split()) >= LEAST_WORDS]
+    is_specific = share >= ALIKE_TITLES or both.errors >= LEAST_ERROR or repeats
+    errors = [line for line in shared.errors if is_specific and len(_quoted(line, shared).split()) >= LEAST_WORDS]
     for sign, values, few in ((ERROR, errors, FEW_ERRORS), (NAME, (*shared.files, *shared.names), FEW_NAMES)):
         rare = [value for value in values if held_by.get(terms_of[value], few + repeats + 1) <= few + repeats]
         if rare:
-            yield ClusterLink(other.id, sign, _shown(shared.quoted.get(rare[0], rare[0])))
+            yield ClusterLink(other.id, sign, _shown(_quoted(rare[0], shared)))
+            if sign == ERROR and repeats and thread.created_at - other.created_at <= OUTAGE:
+                yield ClusterLink(other.id, SAME_DAYS)
+
+
+def _quoted(value: str, shared: SharedSignals) -> str:
+    return shared.quoted.get(value, value)
 
 
 def _shown(words: str) -> str:

@@ -23,12 +23,14 @@ from bot.settings.schema import ClusterSettings
 
 DUPLICATE, SAID, HEARD, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
 ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
+SAME_DAYS = "samedays"
 
-WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 5}
-WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 10, TITLE: 8}
-"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: a rare
-error, or a title and a name, has to be the same. What an unknown author claims (CLAIMED) ties the own thread to others,
-never others to it. Chosen on the development archive (docs/clusters.md)."""
+WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 2}
+WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 11, TITLE: 8, SAME_DAYS: 3}
+"""How much each sign says. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: the first
+needs a specific error or a title, the second both, or the same title and a name. The same error in reports of an outage
+(SAME_DAYS) is enough for both. What an unknown author claims (CLAIMED) ties the own thread to others, never others to
+it. Chosen on the development archive (docs/clusters.md)."""
 
 HOLDS, HELPS = 20, 17
 """Least weight of the signs between two threads that holds them together, and that does so to three threads of one
@@ -58,6 +60,7 @@ _PHRASES = {
     TEXT: ("same text as {}", "same text as {}"),
     ERROR: ("same error as {}", "same error as {}"),
     NAME: ("same name as in {}", "same name as in {}"),
+    SAME_DAYS: ("of the same days as {}", "of the same days as {}"),
     SAME_TITLE: ("same title as {}", "same title as {}"),
     TITLE: ("title like that of {}", "title like that of {}"),
     ALIKE: ("{} and this are each other's closest match", "{} and this are each other's closest match"),

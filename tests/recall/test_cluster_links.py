@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,10 +12,11 @@ from bot.domain.thread import Kind, Thread, TimelineEvent
 from bot.memory.memory import Memory
 from bot.recall.cluster_links import FEW_ERRORS, find_links
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, duplicate, said, thread
+from tests.recall.samples import at, closed, duplicate, said, thread
 from tests.recall.test_similar import FILLER
 
-ERROR = "Error: the gearbox jammed while folding sector seven"
+ERROR = "Error: the gearbox jammed while folding sector seven of the southern map near the old harbour"
+SHORT = "Error: the gearbox jammed while folding sector seven"
 REPORT = thread(1, "Folding the map fails", f"Since the update I cannot fold it.\n\n{ERROR}\n", author="hubot")
 AGAIN = thread(
     2, "The map does not fold anymore", f"I wanted to fold the map and got this:\n\n{ERROR}\n", author="mona"
@@ -39,8 +41,9 @@ def test_later_threads_change_nothing(remember: Remember) -> None:
 
 
 def test_what_many_threads_have_is_no_sign(remember: Remember) -> None:
-    many = [thread(n, f"Trouble {n}", f"Note {n}\n\n{ERROR}\n", 0.5 + n / 1000, author=f"u{n}") for n in range(10, 50)]
-    assert not [one for one in signs(AGAIN, remember(REPORT, AGAIN, *many)) if one[1] == "error"]
+    many = [thread(n, f"Trouble {n}", f"Note {n}\n\n{ERROR}\n", author=f"u{n}") for n in range(10, 50)]
+    newest = replace(AGAIN, id=60, created_at=at(60))
+    assert not [one for one in signs(newest, remember(REPORT, newest, *many)) if one[1] == "error"]
 
 
 def test_one_person_does_not_report_twice(remember: Remember) -> None:
@@ -115,17 +118,52 @@ def test_a_mark_counts_until_it_is_taken_back(remember: Remember) -> None:
 
 def test_the_same_text_ties_two_reports(remember: Remember) -> None:
     text = "When I press the blue button twice, the window turns over, the cat wakes up and no soup is left at all."
-    older = thread(1, "Blue button turns the window", text, author="hubot")
-    copy = thread(2, "Blue button turns the window", text, author="mona")
+    older = thread(150, "Blue button turns the window", text, author="hubot")
+    copy = thread(151, "Blue button turns the window", text, author="mona")
     assert {sign for _, sign in signs(copy, remember(older, copy, *FILLER))} == {"text", "sametitle", "alike"}
 
 
 def test_what_both_have_is_cut(remember: Remember) -> None:
-    error = f"Error: the gearbox jammed {'very ' * 30}hard"
+    error = f"Error: the gearbox jammed {' '.join(f'{one}an{two}' for one in 'bdfgh' for two in 'klmnp')} hard"
     older, newer = (replace(one, body=one.body.replace(ERROR, error)) for one in (REPORT, AGAIN))
     (words,) = (link.words for link in find_links(newer, remember(older, newer, *FILLER)).links if link.words)
     assert len(words) == MAX_WORDS
     assert words.endswith("…")
+
+
+def test_a_short_error_ties_only_threads_with_alike_titles(remember: Remember) -> None:
+    older, newer = (replace(one, body=one.body.replace(ERROR, SHORT)) for one in (REPORT, AGAIN))
+    older, newer = (replace(one, id=key, created_at=at(key)) for one, key in ((older, 150), (newer, 151)))
+    alike = replace(newer, title=f"{older.title} badly")
+    assert signs(newer, remember(older, newer, *FILLER)) == []
+    assert [sign for _, sign in signs(alike, remember(alike))] == ["alike", "sametitle", "error"]
+
+
+@pytest.mark.parametrize(
+    ("days", "words", "is_tied"),
+    [
+        (6, "Fixed by 0123abc.", True),
+        (8, "Fixed by 0123abc.", False),
+        (8, "Thanks.", False),
+        (8, "We will not fix this.", True),
+    ],
+)
+def test_what_was_over_ties_nothing(remember: Remember, days: float, words: str, *, is_tied: bool) -> None:
+    """A fixed issue's error has another cause later, or is back; one that nobody will fix is still there."""
+    older = closed(150, REPORT.title, REPORT.body, comments=(said(words, 150.1, "hubot", "MEMBER"),))
+    assert older.closed_at
+    newer = replace(AGAIN, id=170, created_at=older.closed_at + timedelta(days=days))
+    assert bool(signs(newer, remember(older, newer, *FILLER))) == is_tied
+
+
+def test_titles_of_common_words_say_nothing(remember: Remember) -> None:
+    title = "Map window opens blank"
+    older = thread(10, title, "Brass lever of the harbour crane squeaks.", author="hubot")
+    newer = thread(160, title, "Whenever I pull it, the brass lever of the harbour crane squeaks.", author="mona")
+    memory = remember(older, newer, *FILLER)
+    assert [sign for _, sign in signs(newer, memory)] == ["alike", "sametitle"]
+    many = [thread(n, f"{title} {n}", f"Case {n}", author=f"user-{n}") for n in range(20, 80)]
+    assert signs(newer, remember(*many)) == []
 
 
 def test_of_many_reports_of_one_error_a_new_one_is_near_to_several(remember: Remember) -> None:
@@ -137,3 +175,16 @@ def test_of_many_reports_of_one_error_a_new_one_is_near_to_several(remember: Rem
     newest = replace(AGAIN, id=50, title="Folding the map fails", created_at=at(50))
     memory = remember(REPORT, *reports, newest, *FILLER)
     assert len({to for to, sign in signs(newest, memory) if sign in ("alike", "near")}) >= 3
+
+
+def test_a_short_error_ties_reports_of_the_same_days(remember: Remember) -> None:
+    """While an outage lasts nobody writes it twice the same, and each report is near to many."""
+    words = ("rails", "ferry", "crane", "bridge")
+    reports = [
+        thread(150 + n, f"The {word} stopped", f"No {word} since noon.\n\n{SHORT}\n", 150 + n / 24, author=f"user-{n}")
+        for n, word in enumerate(words)
+    ]
+    memory = remember(*reports, *FILLER)
+    found = {(to, sign) for to, sign in signs(reports[-1], memory) if sign in ("error", "samedays")}
+    assert {sign for _, sign in found} == {"error", "samedays"}
+    assert signs(reports[1], memory) == []  # two reports are none yet
