@@ -53,7 +53,8 @@ CONFIDENCE = ("titles", "share", "place", "errors")
 CUT, SHOWN_FROM = 0.65, 0.65
 LATEST = datetime(2026, 1, 1, tzinfo=UTC)
 CUTS = (0.5, 0.55, 0.6, 0.65, 0.7)
-SAMPLE, PAIRS = 300, 50
+MOST = 2
+SAMPLE, PAIRS = 250, 50
 SEED = 20_150_125
 
 
@@ -155,25 +156,26 @@ def fit(orgs: Mapping[str, Organisation]) -> RankingWeights:
 
 
 def report_order(name: str, org: Organisation, model: RankingWeights) -> None:
-    """Both halves of the queries, older and newer: only the newer one is new to the weights."""
+    """The newer half of the queries, which the weights have not seen."""
     queries = list(cross_queries(org))
-    half = len(queries) // 2
-    for part, some in (("fitted to", queries[:half]), ("held out", queries[half:])):
-        rows, loud, right = [], 0, 0
-        for query in some:
-            asked = ask(org, query.key, org.others(query.key), model, late=False)
-            rows.append(places(asked, query.relevant))
-            said = spoken(asked, model)[:2]
-            loud += bool(said)
-            right += any(one.thread.key in query.relevant for one in said)
-        print(f"\n{name}, {part}: {len(some)} queries from {org.threads[some[0].key].created_at:%Y-%m-%d}")
-        for way, ranks in (("plain BM25", [row[0] for row in rows]), ("ours", [row[1] for row in rows])):
-            figures = RankMetrics.of(ranks).figures.items()
-            print(f"  {way}: " + ", ".join(f"{k} {v.value:.3f} ({v.low:.3f}-{v.high:.3f})" for k, v in figures))
-        for what, credit in (("rr@10", lambda r: float(bool(r) and r <= 10)), ("mrr", lambda r: 1 / r if r else 0.0)):
-            gain = paired_interval([credit(row[1]) for row in rows], [credit(row[0]) for row in rows], SEED)
-            print(f"  gain in {what}: {gain[0]:+.3f} ({gain[1]:+.3f} to {gain[2]:+.3f})")
-        print(f"  spoken on {loud}, with the linked one on {right}")
+    held_out = queries[len(queries) // 2 :]
+    rows, loud, right = [], 0, 0
+    for query in held_out:
+        asked = ask(org, query.key, org.others(query.key), model, late=False)
+        rows.append(places(asked, query.relevant))
+        said = spoken(asked, model)[:MOST]
+        loud += bool(said)
+        right += any(one.thread.key in query.relevant for one in said)
+    since = org.threads[held_out[0].key].created_at
+    print(f"\n{name}: {len(org.repositories)} repositories, {len(held_out)} queries from {since:%Y-%m-%d} on")
+    for way, ranks in (("plain BM25", [row[0] for row in rows]), ("ours", [row[1] for row in rows])):
+        figures = RankMetrics.of(ranks).figures.items()
+        print(f"  {way}: " + ", ".join(f"{k} {v.value:.3f} ({v.low:.3f}-{v.high:.3f})" for k, v in figures))
+    for what, credit in (("rr@10", lambda r: float(bool(r) and r <= 10)), ("mrr", lambda r: 1 / r if r else 0.0)):
+        gain = paired_interval([credit(row[1]) for row in rows], [credit(row[0]) for row in rows], SEED)
+        print(f"  gain in {what}: {gain[0]:+.3f} ({gain[1]:+.3f} to {gain[2]:+.3f})")
+    found = sum(row[1] is not None for row in rows)
+    print(f"  among the candidates: {found}; spoken on {loud}, with the linked one on {right}", flush=True)
 
 
 def report_grades(rows: Sequence[GradedElsewhere], model: RankingWeights) -> None:
@@ -210,14 +212,14 @@ def report_silence(org: Organisation, model: RankingWeights) -> None:
         keys = list(sampled(org, [name]))
         found = [spoken(ask(org, key, org.others(key), model, late=True), model) for key in keys]
         said = [f"{one.thread.name}#{one.thread.id}" for (one, *_) in filter(None, found)]
-        print(f"  {name}: spoken on {len(said)} of {len(keys)} {' '.join(said)}")
+        print(f"  {name}: spoken on {len(said)} of {len(keys)} {' '.join(said)}", flush=True)
 
 
 def report_rate(name: str, org: Organisation, model: RankingWeights) -> None:
     """How often issues of Rust's siblings got something of another sibling when they were opened."""
     keys = list(sampled(org, [RUST]))
     said = sum(bool(spoken(ask(org, key, org.others(key), model, late=False), model)) for key in keys)
-    print(f"\n{name}: spoken on {said} of {len(keys)} random issues")
+    print(f"\n{name}: spoken on {said} of {len(keys)} random issues", flush=True)
 
 
 def write_pairs(orgs: Mapping[str, Organisation], model: RankingWeights, path: Path) -> None:

@@ -52,12 +52,12 @@ class RememberedCandidates:
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
-        """The best by BM25."""
+        """The best by BM25; a term that comes twice counts twice."""
         scores = np.zeros(len(self._threads))
         latest = min(before or LATE, self.moment)
         for term, rarity in self.rarity(set(terms)).items():
             if term in self._places:
-                scores[self._places[term]] += rarity * self._parts[term]
+                scores[self._places[term]] += terms.count(term) * rarity * self._parts[term]
         found: list[FoundThread] = []
         for place in np.argsort(-scores, kind="stable").tolist():
             if len(found) == limit or scores[place] <= 0:
