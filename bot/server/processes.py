@@ -27,6 +27,7 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
+from bot.recall.elsewhere import elsewhere_beside
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
@@ -36,6 +37,7 @@ from bot.server.installations import TokenCache
 from bot.server.log import guarded, write_logs
 from bot.server.options import WORKER_NAME, ServerOptions, new_password, packed, password_file, stored_password
 from bot.server.organisation_guard import INDEX_UP, OrganisationGuard
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.secret_files import SecretFiles
@@ -310,7 +312,9 @@ def run_dependencies(
     options: ServerOptions, inbox: Inbox, app: App, login: str, stop: threading.Event
 ) -> RunDependencies:
     """What the runs of a process need; ``login`` is ours at GitHub."""
-    opens = partial(_open_index, options.organisation)
+    guard = None
+    if options.organisation:
+        guard = OrganisationGuard(partial(_open_index, options.organisation), inbox.count_up)
     return RunDependencies(
         options=options,
         inbox=inbox,
@@ -320,7 +324,9 @@ def run_dependencies(
         own_login=login,
         stop=stop,
         now=inbox.now,
-        organisation=OrganisationGuard(opens, inbox.count_up) if options.organisation else None,
+        organisation=guard,
+        ranking=(lambda installation: partial(elsewhere_beside, guard.index(installation))) if guard else None,
+        indexed=OrganisationRegister(inbox).changed,
     )
 
 
