@@ -15,7 +15,7 @@ class OrganisationSearch(Protocol):
     def find(
         self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
     ) -> tuple[OrganisationMatch, ...]:
-        """The threads to show beside ``context``, the surest first; none where it has something as sure itself.
+        """The threads to show with ``context``, the surest first; none where it has something as sure itself.
 
         Each was read from GitHub in this call with its own repository's token, and every reader of this repository may
         read it. Those in ``kept`` stand in the comment already: they stay if they may still be shown. Never raises
