@@ -8,9 +8,14 @@ import pytest
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.thread import Thread
+from bot.index.bm25f import text_impacts
+from bot.index.document import bare_document
+from bot.index.impacts import LEVELS
 from bot.organisation.documents import MemorySource, organisation_thread
+from bot.ranking.weights import shipped_elsewhere
+from bot.reading.analyzer import terms
 from bot.reading.digest import digest
-from bot.recall.elsewhere import elsewhere_to_show, find_elsewhere
+from bot.recall.elsewhere import elsewhere_to_show, find_elsewhere, rank_elsewhere
 from bot.settings.schema import Settings
 from tests.fakes.candidates import RememberedCandidates
 from tests.recall.samples import at, closed, duplicate, said, thread
@@ -117,6 +122,14 @@ def test_texts_of_strangers_change_no_query_and_break_nothing() -> None:
     hostile = "') OR 1=1 -- \x00 \ud800 ` * [x](y) " + "a" * 5_000 + ' NEAR AND OR NOT "unfinished'
     one = closed(3, hostile[:250], hostile, role="MEMBER")
     assert isinstance(found((SDK, one), asked=replace(ASKED, title=hostile[:250], body=hostile)), list)
+
+
+@pytest.mark.parametrize("word", ["loops", "cookie", "proxy"])
+def test_a_score_is_that_of_a_repositorys_own_index(word: str) -> None:
+    asked = replace(ASKED, title=word, body="")
+    found = rank_elsewhere(asked, index([(SDK, FIXED)]), {SDK}, None, shipped_elsewhere()).ranked.candidates
+    (hit,) = (one.hit for one in found if one.entry.id == f"{SDK}#1")
+    assert hit.share == pytest.approx(LEVELS[text_impacts(bare_document(FIXED))[terms(word)[0]]], rel=0.1)
 
 
 def next_to(
