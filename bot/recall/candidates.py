@@ -45,8 +45,7 @@ class Candidates(Protocol):
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """Make a new table of these threads and let it replace the present one at once.
 
-        Searches meanwhile see the old one. Whatever was written after the caller read the threads has to be written
-        again.
+        Searches meanwhile see the old one. Write again what was written after the caller read the threads.
         """
 
     def compact(self) -> None:

@@ -99,7 +99,7 @@ def find_elsewhere(
     return [one.match(before) for one in good]
 
 
-def elsewhere_beside(
+def elsewhere_to_show(
     candidates: Candidates,
     thread: Thread,
     context: Context,
@@ -107,7 +107,7 @@ def elsewhere_beside(
     kept: Collection[OrganisationKey],
     settings: Settings,
 ) -> list[OrganisationMatch]:
-    """What to show of other repositories beside ``context``, in the order in which to take it.
+    """What to show of other repositories next to ``context``, in the order in which to take it.
 
     First those in ``kept``, then closed ones that tell how they ended, then the surest. None that is not surer than
     what the repository's own memory has seen before, and none that the thread itself points at. Raises

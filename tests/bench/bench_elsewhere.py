@@ -238,7 +238,7 @@ def write_pairs(orgs: Mapping[str, Organisation], model: RankingWeights, path: P
 
 
 def row_of_pair(org: Organisation, key: OrganisationKey, shown: RankedElsewhere) -> dict[str, object]:
-    new, old = org.threads[key], org.threads[shown.thread.key]
+    new, old = map(without_references, (org.threads[key], org.threads[shown.thread.key]))
     ending = digest(old).outcome
     return {
         "id": f"{name_of(org, key)}#{new.id} {name_of(org, shown.thread.key)}#{old.id}",

@@ -8,9 +8,14 @@ import pytest
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.thread import Thread
+from bot.index.bm25f import text_impacts
+from bot.index.document import bare_document
+from bot.index.impacts import LEVELS
 from bot.organisation.documents import MemorySource, organisation_thread
+from bot.ranking.weights import shipped_elsewhere
+from bot.reading.analyzer import terms
 from bot.reading.digest import digest
-from bot.recall.elsewhere import elsewhere_beside, find_elsewhere
+from bot.recall.elsewhere import elsewhere_to_show, find_elsewhere, rank_elsewhere
 from bot.settings.schema import Settings
 from tests.fakes.candidates import RememberedCandidates
 from tests.recall.samples import at, closed, duplicate, said, thread
@@ -119,10 +124,18 @@ def test_texts_of_strangers_change_no_query_and_break_nothing() -> None:
     assert isinstance(found((SDK, one), asked=replace(ASKED, title=hostile[:250], body=hostile)), list)
 
 
-def beside(
+@pytest.mark.parametrize("word", ["loops", "cookie", "proxy"])
+def test_a_score_is_that_of_a_repositorys_own_index(word: str) -> None:
+    asked = replace(ASKED, title=word, body="")
+    found = rank_elsewhere(asked, index([(SDK, FIXED)]), {SDK}, None, shipped_elsewhere()).ranked.candidates
+    (hit,) = (one.hit for one in found if one.entry.id == f"{SDK}#1")
+    assert hit.share == pytest.approx(LEVELS[text_impacts(bare_document(FIXED))[terms(word)[0]]], rel=0.1)
+
+
+def next_to(
     context: Context, *told: tuple[int, Thread], kept: Iterable[OrganisationKey] = ()
 ) -> list[tuple[int, int | str]]:
-    return keys(elsewhere_beside(index(told), ASKED, context, {SDK, APP}, set(kept), Settings()))
+    return keys(elsewhere_to_show(index(told), ASKED, context, {SDK, APP}, set(kept), Settings()))
 
 
 def own(similarity: float) -> Context:
@@ -132,20 +145,20 @@ def own(similarity: float) -> Context:
 def test_closed_ones_that_tell_how_they_ended_come_first() -> None:
     silent = closed(3, TITLE, BODY, role="MEMBER")
     told = (SDK, FIXED), (APP, STILL_OPEN), (APP, silent)
-    assert beside(Context(), *told) == [(SDK, 1), (APP, 3), (APP, 2)]
+    assert next_to(Context(), *told) == [(SDK, 1), (APP, 3), (APP, 2)]
 
 
 def test_nothing_is_shown_that_is_not_surer_than_ones_own() -> None:
-    assert beside(own(0.65), (SDK, FIXED)) == [(SDK, 1)]
-    assert beside(own(1.0), (SDK, FIXED)) == []
+    assert next_to(own(0.65), (SDK, FIXED)) == [(SDK, 1)]
+    assert next_to(own(1.0), (SDK, FIXED)) == []
     kept = OrganisationKey(SDK, 1)
-    assert beside(own(1.0), (SDK, FIXED), kept=[kept]) == [(SDK, 1)]
+    assert next_to(own(1.0), (SDK, FIXED), kept=[kept]) == [(SDK, 1)]
 
 
 def test_what_the_thread_points_at_itself_is_not_shown_again() -> None:
-    assert beside(Context(elsewhere=("Octo-Org/7#1",)), (SDK, FIXED)) == []
+    assert next_to(Context(elsewhere=("Octo-Org/7#1",)), (SDK, FIXED)) == []
 
 
 def test_what_is_shown_already_comes_first() -> None:
     kept = OrganisationKey(APP, 2)
-    assert beside(Context(), (SDK, FIXED), (APP, STILL_OPEN), kept=[kept])[0] == (APP, 2)
+    assert next_to(Context(), (SDK, FIXED), (APP, STILL_OPEN), kept=[kept])[0] == (APP, 2)

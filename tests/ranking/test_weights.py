@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.index.protocol import VECTOR_FIELDS
+from bot.ranking.features import CONFIDENCE_FEATURES, ENTRY, ORDER_FEATURES, TERMS, TEXTS, TITLES
 from bot.ranking.weights import (
     CONFIDENCE,
     LARGEST,
@@ -23,6 +24,7 @@ from bot.ranking.weights import (
     parse,
     ranking_fields,
     shipped,
+    shipped_elsewhere,
 )
 
 WEIGHTS = st.floats(-LARGEST, LARGEST)
@@ -206,3 +208,10 @@ def test_a_cut_is_held_within_bounds(wanted: float, expected: float) -> None:
     model = shipped().by_words
     assert model.with_cut(wanted).cut == expected
     assert model.with_cut(wanted).order == model.order
+
+
+def test_the_shipped_numbers_for_other_repositories_need_no_vectors() -> None:
+    found = shipped_elsewhere()
+    features = {each.name: each.source for each in (*ORDER_FEATURES, *CONFIDENCE_FEATURES)}
+    assert {features[name] for name in (*found.order, *found.confidence)} <= {TERMS, ENTRY, TITLES, TEXTS}
+    assert found.similarity(found.cut) == pytest.approx(SHOWN_FROM)
