@@ -27,7 +27,7 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
-from bot.recall.elsewhere import elsewhere_beside
+from bot.recall.elsewhere import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
@@ -325,7 +325,7 @@ def run_dependencies(
         stop=stop,
         now=inbox.now,
         organisation=guard,
-        ranking=(lambda installation: partial(elsewhere_beside, guard.index(installation))) if guard else None,
+        ranking=(lambda installation: partial(elsewhere_to_show, guard.index(installation))) if guard else None,
         indexed=OrganisationRegister(inbox).changed,
     )
 
