@@ -394,10 +394,8 @@ def test_no_other_command_loads_the_engine(sample_store: Path) -> None:
 @pytest.mark.parametrize("words", [("search", "token", "--org"), ("org", "update")], ids=" ".join)
 def test_without_the_extra_one_line_says_what_to_install(standing: Path, words: tuple[str, ...]) -> None:
     code = "import sys; sys.modules['lancedb'] = None; from bot.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], env={**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(standing)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    here = {**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(standing)}
+    done = subprocess.run([sys.executable, "-c", code, *words], env=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"precedent {words[0]}: the engine for it is missing: in the checkout that Precedent is installed from, "
