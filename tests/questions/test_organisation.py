@@ -37,7 +37,7 @@ class Shelf:
 
     def rarity(self, words: Iterable[str]) -> Mapping[str, float]:
         held = {word: sum(word in one.terms for one in self.threads) for word in words}
-        return {word: 1 / count for word, count in held.items() if count}
+        return {word: 1 / max(1, count) for word, count in held.items()}
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None: ...
 
@@ -66,7 +66,7 @@ def test_a_hit_holds_half_of_the_words_by_rarity() -> None:
     assert [hit.card.id for hit in found] == ["octo-org/sdk#9"]
     assert found[0].part == pytest.approx((1 / 2) / (1 / 2 + 1 / 9))
     assert found[0].terms == ("zebrafinch",)
-    assert search_organisation(request("proxy quagga"), shelf, NAMES).found == ()  # nobody has it: it counts as rare
+    assert search_organisation(request("proxy quagga"), shelf, NAMES).found == ()  # which nobody has
 
 
 def test_it_looks_further_where_filters_leave_too_little() -> None:
