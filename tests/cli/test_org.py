@@ -17,6 +17,7 @@ import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.local_cache.organisation import INDEX, LIST, organisation_folder
+from tests.cli.asked import bare, on_a_terminal
 from tests.cli.console import Run
 from tests.cli.test_output import validator
 from tests.cli.town import THEN, Organisation, organisation_at, report
@@ -208,6 +209,12 @@ def test_a_phrase_is_looked_for_in_titles_and_that_is_told(standing: Path, call:
         "Phrases are looked for in titles only: the index of an organisation has no texts.",
         "Nothing relevant. 3 threads of 2 repositories searched.",
     ]
+
+
+def test_a_person_sees_the_repository_and_the_ending(standing: Path) -> None:
+    shown = bare(on_a_terminal(standing, "search", "token", "refresh", "--org", standing))
+    assert shown.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
+    assert "closed, fixed by octo-org/sdk#13 in v4.2" in shown
 
 
 def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
