@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -115,10 +116,19 @@ def remove_sources(unwanted: Collection[int], folder: Path) -> None:
 
 def rebuild_index(doing: OrganisationUpdate) -> list[SourceUpdate]:
     """Make the index again from all memories. Searches see the old one until the new one is complete."""
-    with _alone(doing.folder), open_index(doing.folder) as index:
+    with _alone(doing.folder):
         listed = listed_sources(doing.folder)
         _forget_marks(doing.folder, listed)
         listed = listed._replace(revision=_revision(listed))
+        try:
+            return _rebuilt(listed, doing)
+        except OrganisationUnavailable:  # too damaged for its engine; all of it is in the memories
+            shutil.rmtree(doing.folder / INDEX, ignore_errors=True)
+            return _rebuilt(listed, doing)
+
+
+def _rebuilt(listed: SourceList, doing: OrganisationUpdate) -> list[SourceUpdate]:
+    with open_index(doing.folder) as index:
         read = _RebuildReader(listed, doing)
         index.rebuild(read.threads())
         return read.finished()

@@ -17,6 +17,7 @@ import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.local_cache.organisation import INDEX, LIST, organisation_folder
+from tests.cli.asked import bare, on_a_terminal
 from tests.cli.console import Run
 from tests.cli.test_output import validator
 from tests.cli.town import THEN, Organisation, organisation_at, report
@@ -210,6 +211,12 @@ def test_a_phrase_is_looked_for_in_titles_and_that_is_told(standing: Path, call:
     ]
 
 
+def test_a_person_sees_the_repository_and_the_ending(standing: Path) -> None:
+    shown = bare(on_a_terminal(standing, "search", "token", "refresh", "--org", standing))
+    assert shown.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
+    assert "closed, fixed by octo-org/sdk#13 in v4.2" in shown
+
+
 def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
     assert call("search", "token", "--org").err == ""
     file = organisation_folder(None) / LIST
@@ -394,13 +401,8 @@ def test_no_other_command_loads_the_engine(sample_store: Path) -> None:
 @pytest.mark.parametrize("words", [("search", "token", "--org"), ("org", "update")], ids=" ".join)
 def test_without_the_extra_one_line_says_what_to_install(standing: Path, words: tuple[str, ...]) -> None:
     code = "import sys; sys.modules['lancedb'] = None; from bot.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(standing)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    here = {**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(standing)}
+    done = subprocess.run([sys.executable, "-c", code, *words], env=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"precedent {words[0]}: the engine for it is missing: in the checkout that Precedent is installed from, "
