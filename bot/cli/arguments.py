@@ -239,6 +239,9 @@ def add_repositories(command: argparse.ArgumentParser) -> None:
     add("repositories", nargs="*", metavar="REPOSITORY", help=told)
     add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
     add_memory_branch(command)
+    add_server(command, "data", "database_url", "organisation")
+    told = "rebuild on a server: only this installation; may be repeated"
+    add("--installation", type=positive, action="append", default=[], metavar="NUMBER", help=told)
     add_json(command, "the repositories")
     add_header(command)
 

@@ -42,7 +42,7 @@ class Option(NamedTuple):
     def default(self) -> str:
         """What holds without it, as a page writes it: of the parser, of the server's options, or of the help text."""
         given = self.action.default
-        if self.command in ("serve", "worker", "deliveries", "repos") and self.action.dest in FLAGS:
+        if self.command in ("serve", "worker", "deliveries", "repos", "org") and self.action.dest in FLAGS:
             given = getattr(ServerOptions(), self.action.dest) or None
         if given not in NOTHING:
             return str(given)

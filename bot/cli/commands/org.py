@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -31,6 +32,10 @@ _ALONE = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "log
 
 def run_org(given: argparse.Namespace) -> CommandResult:
     """Change or list the repositories of an organisation's folder."""
+    if given.action == "rebuild" and given.org is None and _is_on_server(given):
+        from bot.cli.commands.org_server import rebuild_on_server
+
+        return rebuild_on_server(given)
     folder = organisation_folder(given.org)
     if given.action in ("add", "remove") and not given.repositories:
         raise UserError(f"name the repositories to {given.action}: OWNER/NAME, or the path of a checkout")
@@ -49,6 +54,11 @@ def run_org(given: argparse.Namespace) -> CommandResult:
         lines = ("\t".join(one_line(str(cell)) for cell in row.values()) for row in rows)
         shown = table(COLUMNS, lines, header=given.header)
     return CommandResult(shown, 1 if faults and given.action != "list" else 0)
+
+
+def _is_on_server(given: argparse.Namespace) -> bool:
+    """Whether the index of a server is meant: an option or the variable names it."""
+    return any((given.data, given.database_url, given.organisation, os.environ.get("PRECEDENT_ORGANISATION")))
 
 
 def _done(given: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate]:
