@@ -103,6 +103,11 @@ VARIABLES = (
         "all",
         "Threads for array arithmetic (default 1, so that results are the same everywhere).",
     ),
+    (
+        ("LANCEDB_LOG",),
+        "all",
+        "What the engine of an organisation's index writes to stderr (default `off`; `warn`, `info`).",
+    ),
 )
 """Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""
 

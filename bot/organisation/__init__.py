@@ -2,5 +2,5 @@
 
 import os
 
-# The engine would write warnings of its own to stderr, between the lines of a log. What fails is raised.
+# The engine would write its own warnings to stderr, between the lines of a log. Failures are raised anyway.
 os.environ.setdefault("LANCEDB_LOG", "off")

@@ -91,7 +91,7 @@ _BUSY = re.compile("conflict|concurrent|contention", re.IGNORECASE)
 _NOT_FOUND, _EXISTS = "was not found", "already exists"
 
 _FAILURES = (RuntimeError, ValueError, OSError)
-"""What the engine raises."""
+"""What the engine raises, but for panics."""
 
 MAX_TABLES = 1_000
 
@@ -261,8 +261,8 @@ class LanceCandidates:
         generation = await self._current()
         while generation:
             try:
-                return await read(generation)
-            except _FAILURES:
+                return await _guarded(read(generation))
+            except OrganisationUnavailable:
                 latest = await self._current()
                 if latest == generation:
                     raise
@@ -306,8 +306,8 @@ class LanceCandidates:
     async def _current_if_whole(self) -> str:
         """The present generation, "" if it cannot be read."""
         try:
-            return await self._current()
-        except (*_FAILURES, OrganisationUnavailable):
+            return await _guarded(self._current())
+        except OrganisationUnavailable:
             return ""
 
     async def _begin(self) -> str:
@@ -330,8 +330,9 @@ class LanceCandidates:
             return
         schema = _catalogue(generation)
         try:
-            await _patiently(lambda: self._database.create_table(CATALOGUE, schema=schema, mode="overwrite"))
-        except _FAILURES:  # too damaged to be replaced
+            making = partial(self._database.create_table, CATALOGUE, schema=schema, mode="overwrite")
+            await _guarded(_patiently(making))
+        except OrganisationUnavailable:  # too damaged to be replaced
             await self._database.drop_table(CATALOGUE, ignore_missing=True)
             await self._database.create_table(CATALOGUE, schema=schema)
 
@@ -351,19 +352,14 @@ class LanceCandidates:
                 await self._database.drop_table(name, ignore_missing=True)
 
     def _wait(self, work: Awaitable[T], seconds: float) -> T:
-        """The result of ``work``, which is given up after so long. Any failure of it is OrganisationUnavailable."""
-        future = asyncio.run_coroutine_threadsafe(_coroutine(work), _loop())
+        """The result of ``work``, which is given up after so long."""
+        future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
         try:
             return future.result(seconds)
-        except OrganisationUnavailable:
-            raise
         except TimeoutError as error:
             future.cancel()
             told = f"the index of the organisation did not answer within {seconds:g} s"
             raise OrganisationUnavailable(told) from error
-        except Exception as error:
-            told = f"the index of the organisation failed: {_line(error)}"
-            raise OrganisationUnavailable(told, f"if it stays so, {REBUILD}") from error
         except BaseException:
             future.cancel()
             raise
@@ -382,8 +378,15 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _coroutine(work: Awaitable[T]) -> T:
-    return await work
+async def _guarded(work: Awaitable[T]) -> T:
+    """The result of ``work``; whatever the engine raises, a panic of Rust too, is OrganisationUnavailable."""
+    try:
+        return await work
+    except OrganisationUnavailable:
+        raise
+    except Exception as error:
+        told = f"the index of the organisation failed: {_line(error)}"
+        raise OrganisationUnavailable(told, f"if it stays so, {REBUILD}") from error
 
 
 async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,7 +29,8 @@ XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 @dataclass
 class Objects:
-    """What is stored. ``delay`` seconds pass before each answer; ``requests`` counts them; ``is_down`` refuses all."""
+    """What is stored. ``delay`` seconds pass before each answer; ``requests`` counts them; ``is_down`` refuses all;
+    ``before_write`` is called with each key that is to be written."""
 
     contents: dict[str, tuple[bytes, datetime]] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -38,9 +39,11 @@ class Objects:
     delay: float = 0.0
     requests: int = 0
     is_down: bool = False
+    before_write: Callable[[str], None] = lambda _: None
 
     def put(self, key: str, content: bytes, *, only_new: bool) -> bool:
         """Whether it was written; False if it is there and may not."""
+        self.before_write(key)
         with self.lock:
             if only_new and key in self.contents:
                 return False

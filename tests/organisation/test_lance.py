@@ -369,3 +369,19 @@ def test_a_row_gives_its_thread_back_whatever_it_holds(terms: list[str], title: 
 def test_a_damaged_row_is_no_thread(document: str) -> None:
     row = row_of(thread(1, 1, "crash"))
     assert thread_of({**row, "document": document}) is None
+
+
+def test_a_panic_of_the_engine_is_told_and_a_rebuild_heals_it(index: LanceCandidates, tmp_path: Path) -> None:
+    """The length before a manifest leads behind its end: Lance 13 panics."""
+    index.upsert([thread(1, 1, "crash")])
+    (path,) = (tmp_path / "index/17/catalogue.lance/_versions").glob("*.manifest")
+    content = bytearray(path.read_bytes())
+    begin = int.from_bytes(content[-16:-8], "little")
+    content[begin : begin + 4] = (13_656_601).to_bytes(4, "little")
+    path.write_bytes(content)
+    with open_candidates(str(tmp_path / "index"), "17") as other:
+        with pytest.raises(OrganisationUnavailable, match="if it stays so, run: precedent org rebuild") as told:
+            other.search(["crash"], {1})
+        assert type(told.value.__cause__).__name__ == "RustPanic"
+        other.rebuild([thread(1, 2, "crash")])
+        assert found(other, "crash") == [(1, 2)]

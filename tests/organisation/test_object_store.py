@@ -85,6 +85,23 @@ def test_a_search_during_a_rebuild_sees_the_old_or_the_new_and_never_a_part(monk
         assert [hit.thread.terms[1] for hit in index.search(["crash"], {1}, limit=1)] == ["generation3"]
 
 
+def test_a_write_during_which_a_rebuild_swaps_is_in_the_new_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    with place(monkeypatch, "swap") as (objects, uri), open_candidates(uri, "17") as index:
+        index.upsert([thread(1, 1, "crash")])
+        keys: list[str] = []
+
+        def swap(key: str) -> None:
+            if "/threads-" in key and "/_versions/" in key and not keys:
+                keys.append(key)  # the write is about to become a version of the old table
+                with open_candidates(uri, "17") as other:
+                    other.rebuild([thread(1, 1, "crash")])
+
+        objects.before_write = swap
+        index.upsert([thread(1, 2, "crash")])
+        assert keys
+        assert found(index, "crash") == [(1, 1), (1, 2)]
+
+
 def test_a_search_in_a_slow_store_is_given_up_and_the_next_one_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     with place(monkeypatch, "slow") as (objects, uri), open_candidates(uri, "17") as index:
         index.upsert([thread(1, 1, "crash")])
