@@ -141,7 +141,8 @@ class CheckedSearch:
     ) -> tuple[OrganisationRepository, ForeignThread | None] | None:
         """A repository and a thread as they are now; None if it is not this installation's any more.
 
-        Its settings are those of its last run. What it is known as is corrected, and with it what others show of it.
+        Its settings are those of its last run. If its visibility is not the one that was known, the new one is stored,
+        and the comments that it concerns are worked out again.
         """
         try:
             grant = self.tokens.grant(repository, self.now)
