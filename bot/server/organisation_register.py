@@ -113,7 +113,7 @@ class OrganisationRegister:
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
         """The repositories of an installation as they are known, but for those that are gone."""
-        sql = "select * from repositories where key like :installation and state <> 'gone'"
+        sql = "select * from repositories where key like :installation and state <> 'gone' order by key"
         with self._inbox.database.transaction() as asking:
             rows = [repository_row(row) for row in asking.rows(sql, installation=f"{installation}-%")]
         return [
