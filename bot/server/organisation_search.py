@@ -156,8 +156,10 @@ class CheckedSearch:
             return None  # it went to another account, where everybody may read it
         private = found.visibility != "public"
         self.register.saw(repository, found.name, private=private, visibility=found.visibility)
-        known = {each.id: each for each in self._repositories()}.get(repository.number)
-        return (replace(known, visibility=found.visibility), found.thread) if known else None
+        known = self.register.repository(repository)
+        if known is None or not self.included.includes(found.name):
+            return None
+        return replace(known, name=found.name, visibility=found.visibility), found.thread
 
 
 def _owner(name: str) -> str:
