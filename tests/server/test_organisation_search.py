@@ -26,7 +26,13 @@ ASKED = Thread(11, Kind.ISSUE, "Which store?", "", "octocat", BEGAN, BEGAN)
 
 @pytest.fixture
 def world() -> World:
-    return World(FileInbox())
+    """All of its repositories are public."""
+    made = World(FileInbox())
+    made.tokens.forget()
+    for number, repository in made.forge.repositories.items():
+        repository.visibility = Visibility.PUBLIC
+        made.run(number)
+    return made
 
 
 def search(world: World, results: int = 2, **changed: Any) -> CheckedSearch:
