@@ -44,7 +44,7 @@ THREADS = (11, 12)
 
 BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
 ENDED = datetime(2025, 2, 1, tzinfo=UTC)
-PATTERNS = ((), ("org/r1",), ("org/*",), ("org/r2", "org/r3"), ("other/*",))
+PATTERNS = ((), ("org/*",), ("org/r1", "org/r4"), ("org/r2", "org/r3", "other/*"))
 """What the settings of a repository share with."""
 
 ROUNDS = 30
@@ -52,7 +52,20 @@ MOST = 1_000_000
 """Tries of a delivery."""
 
 STEPS = (
-    *("visibility", "shares", "delete", "transfer", "remove", "add", "suspend", "return", "thread", "uninstall"),
+    *(
+        "visibility",
+        "visibility",
+        "shares",
+        "shares",
+        "delete",
+        "transfer",
+        "remove",
+        "add",
+        "suspend",
+        "return",
+        "thread",
+        "uninstall",
+    ),
     *("ask", "ask", "ask", "race", "race", "work", "work", "daily", "deliver", "deliver", "repeat", "lose", "wait"),
     *("trouble", "crash"),
 )
@@ -87,7 +100,11 @@ class Forge:
     """GitHub, as an App and with tokens of single repositories."""
 
     def __init__(self) -> None:
-        self.repositories = {number: TrueRepository(number) for number in REPOSITORIES}
+        kinds = (Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE, Visibility.PRIVATE)
+        self.repositories = {
+            number: TrueRepository(number, kind, PATTERNS[kind is Visibility.PRIVATE])
+            for number, kind in zip(REPOSITORIES, kinds, strict=True)
+        }
         self.is_suspended = self.is_down = self.is_uninstalled = False
         self.now = 1_000_000_000_000
 

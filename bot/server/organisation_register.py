@@ -113,14 +113,16 @@ class OrganisationRegister:
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
         """The repositories of an installation as they are known, but for those that are gone."""
-        sql = "select * from repositories where key like :installation and state <> 'gone'"
+        sql = "select * from repositories where key like :installation and state <> 'gone' order by key"
         with self._inbox.database.transaction() as asking:
-            rows = [repository_row(row) for row in asking.rows(sql, installation=f"{installation}-%")]
-        return [
-            OrganisationRepository(row.repository.number, row.name, installation, row.visibility, row.shares)
-            for row in rows
-            if row.repository.number
-        ]
+            found = [_repository(row) for row in asking.rows(sql, installation=f"{installation}-%")]
+        return [each for each in found if each.id]
+
+    def repository(self, repository: RepositoryKey) -> OrganisationRepository | None:
+        """One repository as it is known; None if it is gone."""
+        with self._inbox.database.transaction() as asking:
+            row = _row(asking, repository)
+        return _repository(row) if row and row["state"] != "gone" else None
 
     def _renew(self, storing: Transaction, rows: Iterable[Row], priority: Priority = Priority.URGENT) -> None:
         """Put a delivery for each of these comments.
@@ -139,6 +141,12 @@ class OrganisationRegister:
 
 def _shown(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:
     return {"repository": repository.text, "thread": str(number), "other": key.repository, "name": str(key.thread)}
+
+
+def _repository(row: Row) -> OrganisationRepository:
+    found = repository_row(row)
+    key = found.repository
+    return OrganisationRepository(key.number, found.name, key.installation, found.visibility, found.shares)
 
 
 def _row(asking: Transaction, repository: RepositoryKey) -> Row | None:

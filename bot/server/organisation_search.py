@@ -141,7 +141,8 @@ class CheckedSearch:
     ) -> tuple[OrganisationRepository, ForeignThread | None] | None:
         """A repository and a thread as they are now; None if it is not this installation's any more.
 
-        Its settings are those of its last run. What it is known as is corrected, and with it what others show of it.
+        Its settings are those of its last run. If its visibility is not the one that was known, the new one is stored,
+        and the comments that it concerns are worked out again.
         """
         try:
             grant = self.tokens.grant(repository, self.now)
@@ -155,8 +156,10 @@ class CheckedSearch:
             return None  # it went to another account, where everybody may read it
         private = found.visibility != "public"
         self.register.saw(repository, found.name, private=private, visibility=found.visibility)
-        known = {each.id: each for each in self._repositories()}.get(repository.number)
-        return (replace(known, visibility=found.visibility), found.thread) if known else None
+        known = self.register.repository(repository)
+        if known is None or not self.included.includes(found.name):
+            return None
+        return replace(known, name=found.name, visibility=found.visibility), found.thread
 
 
 def _owner(name: str) -> str:

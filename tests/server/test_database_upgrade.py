@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.errors import UserError
 from bot.server.database import OURS, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
@@ -222,6 +223,32 @@ def test_tables_of_version_3_are_like_new_ones_but_for_columns_that_nobody_uses(
     past.make_tables()
     assert upgraded - shape(past) == {("repositories", "turn")}
     assert shape(past) - upgraded == set()
+
+
+def test_a_repository_of_version_4_counts_as_private_and_shares_with_none_until_github_says_more(
+    database_url: str,
+) -> None:
+    database = Database(database_url)
+    database.make_tables()
+    inbox = Inbox(database, "one", machine_clock)
+    inbox.installations().seen(REPOSITORY, "octo-org/hello-world", private=False)
+    with database.transaction() as changing:
+        for change in (
+            "alter table repositories drop column visibility",
+            "alter table repositories drop column shares",
+            "drop table organisation_changes",
+            "drop table organisation_shown",
+            "update heartbeats set said_at = 4 where name = 'schema'",
+        ):
+            changing.change(change)
+    database.make_tables()
+    (row,) = inbox.installations().repositories()
+    assert (row.name, row.visibility, row.shares) == ("octo-org/hello-world", Visibility.PRIVATE, ())
+    with database.transaction() as asking:
+        for table in ("organisation_changes", "organisation_shown"):
+            assert asking.rows(f"select * from {table}") == []
+    assert version(database) == VERSION
+    database.close()
 
 
 def test_version_1_is_brought_over_as_well(past: Database) -> None:

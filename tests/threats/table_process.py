@@ -22,6 +22,8 @@ RECEIVE = "tests/server/test_webhook.py::"
 WEB = "tests/server/test_web.py::"
 CROWDS = "tests/server/test_crowds.py::"
 TENANTS = "tests/server/test_tenants.py::"
+SCOPE = "tests/organisation/test_scope.py::"
+STORY = "tests/server/test_organisation_story.py::"
 
 ROWS = (
     Threat(
@@ -287,6 +289,21 @@ ROWS = (
             f"{PAYLOADS}test_an_answer_that_unpacks_to_a_gigabyte_is_given_up",
             f"{PAYLOADS}test_a_run_against_an_api_of_bombs_ends_in_one_line",
             f"{BAD}test_nul_and_lone_surrogates",
+        ),
+    ),
+    Threat(
+        37,
+        "An issue of another repository is shown to people who may not read it",
+        "Only what all readers may read; GitHub is asked for each answer; what became private is taken out.",
+        (
+            f"{SCOPE}test_what_all_readers_may_read_is_visible",
+            f"{SCOPE}test_a_private_repository_is_visible_if_both_name_each_other",
+            f"{SCOPE}test_neither_itself_nor_what_is_gone_nor_another_installation_is_visible",
+            "tests/server/test_organisation_worlds.py::test_nothing_leaks_in_many_random_organisations",
+            f"{STORY}test_what_became_private_leaves_the_comment",
+            f"{STORY}test_what_became_private_is_not_shown_before_anybody_heard_of_it",
+            f"{STORY}test_a_repository_that_went_to_another_account_is_shown_no_more_though_it_is_public",
+            "tests/github/test_foreign_thread.py::test_a_thread_that_is_in_another_repository_by_now_is_not_there",
         ),
     ),
 )
