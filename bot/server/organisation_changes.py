@@ -21,10 +21,10 @@ PLACE = "organisation"
 """The heartbeat that says that there is an index, and where."""
 
 NEXT_REPAIR = "organisation-repair:"
-"""Prefix of the heartbeats whose time is when a damaged index of an installation may be made again, at the earliest."""
+"""Prefix of the heartbeats whose time is when a damaged index of an installation may be replaced, at the earliest."""
 
 REPAIR_EVERY, REPAIR_AGAIN = 6 * HOUR, 10 * MINUTE
-"""Milliseconds until it may be made again again, and until that is tried again if it failed."""
+"""Milliseconds until it may be replaced once more, and until that is tried again if it failed."""
 
 MOST_CHANGED = 500
 """Threads that one row names. More of a repository are in several rows."""
@@ -151,7 +151,7 @@ class OrganisationChanges:
             _insert(dividing, [(changes[0].repository, part) for part in parts], self._now())
 
     def may_repair(self, installation: int) -> bool:
-        """Whether the index of an installation may be made again now; if so, not again for a while."""
+        """Whether the index of an installation may be replaced now; if so, not again for a while."""
         now = self._now()
         sql = (
             "insert into heartbeats (name, said_at, note) values (:name, :next, '{}') on conflict (name) do update"
@@ -233,7 +233,7 @@ class OrganisationChanges:
         return sum(map(len, wrong.values()))
 
     def switch_off(self) -> None:
-        """Forget what was noted: from now on nothing is, and the index is filled again if it is switched on again."""
+        """Forget what was noted: from now on nothing is, and the index begins from nothing next time."""
         with self._database.transaction() as ending:
             if _is_on(ending):
                 _forget(ending)

@@ -19,7 +19,7 @@ from bot.recall.candidates import OrganisationUnavailable
 from bot.server.changed_threads import numbered
 from bot.server.log import caught, guarded
 from bot.server.model import Lease, RepositoryKey
-from bot.server.organisation_changes import IndexChange, OrganisationChanges
+from bot.server.organisation_changes import MOST_CHANGED, IndexChange, OrganisationChanges
 from bot.server.organisation_guard import REST, GuardedCandidates
 from bot.server.reconcile import repository_site
 from bot.server.run_log import RunLog
@@ -109,7 +109,8 @@ class OrganisationIndexer:
                 self._changes.divide(taken, thread_numbers(memory))
                 return
             ids = sorted({number for each in taken for number in each.threads or ()})
-            self._index.upsert(list(changed_threads(ids, memory, source)))
+            for start in range(0, len(ids), MOST_CHANGED):
+                self._index.upsert(list(changed_threads(ids[start : start + MOST_CHANGED], memory, source)))
         self._run.indexed(repository, ids)
         self._changes.done(taken)
 
