@@ -20,11 +20,11 @@ from bot.server.scope import RepositoryScope
 PLACE = "organisation"
 """The heartbeat that says that there is an index, and where."""
 
-NEXT_MEND = "organisation-mend:"
-"""Prefix of the heartbeats whose time is when a damaged index of an installation may be made anew, at the earliest."""
+NEXT_REPAIR = "organisation-repair:"
+"""Prefix of the heartbeats whose time is when a damaged index of an installation may be replaced, at the earliest."""
 
-MEND_EVERY, MEND_AGAIN = 6 * HOUR, 10 * MINUTE
-"""Milliseconds until it may be made anew again, and until that is tried again if it failed."""
+REPAIR_EVERY, REPAIR_AGAIN = 6 * HOUR, 10 * MINUTE
+"""Milliseconds until it may be replaced once more, and until that is tried again if it failed."""
 
 MOST_CHANGED = 500
 """Threads that one row names. More of a repository are in several rows."""
@@ -150,24 +150,24 @@ class OrganisationChanges:
             _delete(dividing, changes)
             _insert(dividing, [(changes[0].repository, part) for part in parts], self._now())
 
-    def may_mend(self, installation: int) -> bool:
-        """Whether the index of an installation may be made anew now; if so, not again for a while."""
+    def may_repair(self, installation: int) -> bool:
+        """Whether the index of an installation may be replaced now; if so, not again for a while."""
         now = self._now()
         sql = (
             "insert into heartbeats (name, said_at, note) values (:name, :next, '{}') on conflict (name) do update"
             " set said_at = excluded.said_at where heartbeats.said_at <= :now"
         )
         with self._database.transaction() as asking:
-            return bool(asking.change(sql, name=f"{NEXT_MEND}{installation}", next=now + MEND_AGAIN, now=now))
+            return bool(asking.change(sql, name=f"{NEXT_REPAIR}{installation}", next=now + REPAIR_AGAIN, now=now))
 
-    def mended(self, installation: int) -> None:
+    def repaired(self, installation: int) -> None:
         """Note all memories of an installation, whose index is new and empty."""
         now = self._now()
         with self._database.transaction() as putting:
             putting.change(
                 "update heartbeats set said_at = :next where name = :name",
-                name=f"{NEXT_MEND}{installation}",
-                next=now + MEND_EVERY,
+                name=f"{NEXT_REPAIR}{installation}",
+                next=now + REPAIR_EVERY,
             )
             _put(putting, [(key, None) for key in _indexed(putting, installation)], now)
 
@@ -206,7 +206,7 @@ class OrganisationChanges:
     def align(self, place: str, scope: RepositoryScope) -> int:
         """Note every repository whose memory is not in the index and should be, or is and should not be any more.
 
-        ``place`` is where the index is: all begin anew when that changes. Returns how many were noted.
+        ``place`` is where the index is: all are read again when that changes. Returns how many were noted.
         """
         note = written({"place": hashlib.sha256(place.encode()).hexdigest()[:16]})
         with self._database.transaction() as aligning:
@@ -233,7 +233,7 @@ class OrganisationChanges:
         return sum(map(len, wrong.values()))
 
     def switch_off(self) -> None:
-        """Forget what was noted: from now on nothing is, and the index begins anew if it is switched on again."""
+        """Forget what was noted: from now on nothing is, and the index begins from nothing next time."""
         with self._database.transaction() as ending:
             if _is_on(ending):
                 _forget(ending)

@@ -22,8 +22,8 @@ from bot.server.model import Tallies
 REST = 30.0
 """Seconds after a failure in which the index is not asked, so that nobody waits for it."""
 
-MEND_AFTER = 300.0
-"""Seconds of failures, other than waiting in vain, after which the index counts as damaged."""
+REPAIR_AFTER = 300.0
+"""Seconds of failures, other than timeouts, after which the index counts as damaged."""
 
 DOWN = 120.0
 """Seconds after its last failure during which the index counts as down, unless it has answered since."""
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Trouble:
-    """Failures of one index in a row. Times are monotonic; ``since`` counts those that a rebuild may mend."""
+    """Failures of one index in a row. Times are monotonic; ``since`` counts those that a rebuild may repair."""
 
     until: float
     last: float
@@ -82,14 +82,14 @@ class OrganisationGuard:
         """Whether the index has answered nothing for so long that a rebuild may be what it needs."""
         with self._lock:
             trouble = self._troubles.get(installation)
-            return bool(trouble and trouble.since is not None and trouble.last - trouble.since >= MEND_AFTER)
+            return bool(trouble and trouble.since is not None and trouble.last - trouble.since >= REPAIR_AFTER)
 
     def writes(self, installation: int) -> int:
         """How often this process wrote to an index since it compacted it."""
         return self._writes[installation]
 
     def wrote(self, installation: int, *, compacted: bool = False) -> None:
-        """Count a write, or begin to count anew."""
+        """Count a write, or begin to count from zero."""
         with self._lock:
             self._writes[installation] = 0 if compacted else self._writes[installation] + 1
 
@@ -104,7 +104,7 @@ class OrganisationGuard:
         if error is None:
             self._answered(installation)
             return answer[0]
-        self._failed(installation, str(error), may_mend=bool(error.remedy))
+        self._failed(installation, str(error), may_repair=bool(error.remedy))
         raise error if isinstance(error, OrganisationUnavailable) else OrganisationUnavailable(str(error))
 
     def count_search(self, result: str) -> None:
@@ -128,14 +128,14 @@ class OrganisationGuard:
         if is_over:
             log.info("the organisation's index answers again")
 
-    def _failed(self, installation: int, line: str, *, may_mend: bool) -> None:
+    def _failed(self, installation: int, line: str, *, may_repair: bool) -> None:
         now = self._clock()
         with self._lock:
             is_first = not self._troubles
             before = self._troubles.get(installation)
             since = before.since if before and before.since is not None else now
-            self._troubles[installation] = _Trouble(now + REST, now, since if may_mend else None)
-            self._open.pop(installation, None)  # opened anew next time
+            self._troubles[installation] = _Trouble(now + REST, now, since if may_repair else None)
+            self._open.pop(installation, None)  # opened again next time
         if is_first:
             log.warning("answers go on without other repositories, and the index is asked again soon: %s", line)
 

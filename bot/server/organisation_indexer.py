@@ -19,7 +19,7 @@ from bot.recall.candidates import OrganisationUnavailable
 from bot.server.changed_threads import numbered
 from bot.server.log import caught, guarded
 from bot.server.model import Lease, RepositoryKey
-from bot.server.organisation_changes import IndexChange, OrganisationChanges
+from bot.server.organisation_changes import MOST_CHANGED, IndexChange, OrganisationChanges
 from bot.server.organisation_guard import REST, GuardedCandidates
 from bot.server.reconcile import repository_site
 from bot.server.run_log import RunLog
@@ -70,7 +70,7 @@ class OrganisationIndexer:
     def work(self, lease: Lease) -> None:
         """Take changes until none is due or the time is over. Raises WorldError without the database."""
         until, pause = time.monotonic() + PART, 0.0
-        self._mend()
+        self._repair()
         while time.monotonic() < until and not self._run.stop.is_set():
             taken = self._changes.take(self._installation)
             if not taken:
@@ -89,13 +89,13 @@ class OrganisationIndexer:
             guarded(self._index.compact)  # else the next time
         self._changes.finish(lease, self._installation, round(1000 * pause))
 
-    def _mend(self) -> None:
-        """Begin a damaged index anew: what it had is read again, a part at a time."""
-        if not self._guard.is_damaged(self._installation) or not self._changes.may_mend(self._installation):
+    def _repair(self) -> None:
+        """Replace a damaged index by an empty one: what it had is read again, a part at a time."""
+        if not self._guard.is_damaged(self._installation) or not self._changes.may_repair(self._installation):
             return
         if caught(lambda: self._index.rebuild(())) is None:
-            self._changes.mended(self._installation)
-            log.warning("the organisation's index was damaged: it is made anew from the memory branches")
+            self._changes.repaired(self._installation)
+            log.warning("the organisation's index was damaged: it is made again from the memory branches")
 
     def _apply(self, taken: Sequence[IndexChange]) -> None:
         repository = taken[0].repository
@@ -109,7 +109,8 @@ class OrganisationIndexer:
                 self._changes.divide(taken, thread_numbers(memory))
                 return
             ids = sorted({number for each in taken for number in each.threads or ()})
-            self._index.upsert(list(changed_threads(ids, memory, source)))
+            for start in range(0, len(ids), MOST_CHANGED):
+                self._index.upsert(list(changed_threads(ids[start : start + MOST_CHANGED], memory, source)))
         self._run.indexed(repository, ids)
         self._changes.done(taken)
 

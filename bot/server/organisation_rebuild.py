@@ -1,4 +1,4 @@
-"""Makes the organisation's index of an installation anew from all memory branches, while servers go on.
+"""Makes a new index of an installation from all its memory branches, while servers go on.
 
 It holds the lease of the key under which changes are brought into the index. What changes meanwhile waits in the outbox
 and is brought into the new index afterwards.
@@ -50,9 +50,10 @@ def rebuild_installation(
     run: RunDependencies,
     tick: Callable[[int], object] = lambda steps: None,  # noqa: ARG005
 ) -> RebuildResult:
-    """Make the index of an installation anew; ``tick`` is called for each repository.
+    """Make a new index of an installation; ``tick`` is called for each repository.
 
-    Raises OrganisationUnavailable, and WorldError if the lease is lost or not to be had: the old index stays then.
+    Raises OrganisationUnavailable, also if the lease is lost, and WorldError if another process keeps it: the old index
+    stays then.
     """
     assert run.organisation
     changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)

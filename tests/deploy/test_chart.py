@@ -59,7 +59,7 @@ MOST: Manifest = {
         "operatorPassword": {"name": "status", "key": "operator"},
     },
     "env": {"PRECEDENT_SWEEP_MINUTES": "30", "HTTPS_PROXY": "http://proxy.example.com:3128"},
-    "organisation": {"place": "s3://bucket/precedent", "credentials": "object-store"},
+    "index": {"place": "s3://bucket/precedent", "credentials": "object-store"},
     "worker": {"jobs": 8, "clonesMB": 10_000_000},
     "autoscaling": {"enabled": True, "prometheus": "http://prometheus.example.com:9090", "seconds": 90},
     "service": {"port": 8000},

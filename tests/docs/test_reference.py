@@ -22,6 +22,8 @@ from bot.ranking.weights import MODEL_NAMES
 from bot.server import metrics
 from bot.server.metrics import Answered
 from bot.server.model import State
+from bot.server.organisation_changes import OrganisationChanges
+from bot.server.scope import EVERYTHING
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, given_inputs, read_inputs, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
@@ -167,7 +169,8 @@ def test_the_parameters_of_the_tools_are_told_as_they_are() -> None:
 def families() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of a day: its kind, its labels and its help, by the name that the page of metrics has."""
     ledger = a_day()
-    ledger.count_up({(metrics.DELIVERIES, ("issues", "stored")): 1})
+    ledger.count_up({(metrics.DELIVERIES, ("issues", "stored")): 1, (metrics.SEARCHES, ("found",)): 1})
+    OrganisationChanges(ledger.database, ledger.queue, ledger.now).align("/srv/index", EVERYTHING)
     found = {}
     for each in text_string_to_metric_families(metrics.text(ledger, Answered(), TODAY).decode()):
         name = f"{each.name}_total" if each.type == "counter" else each.name

@@ -260,17 +260,17 @@ def test_a_key_is_leased_by_name_once(queue: Queue) -> None:
     assert queue.inbox.queue.renew("one", [first.id]) == {first.id}
 
 
-def test_a_damaged_index_is_made_anew_once_in_a_while(queue: Queue) -> None:
+def test_a_damaged_index_is_made_again_once_in_a_while(queue: Queue) -> None:
     changes = indexed(queue)
-    assert [changes.may_mend(7) for _ in range(2)] == [True, False]
+    assert [changes.may_repair(7) for _ in range(2)] == [True, False]
     queue.clock.ahead += 11 * 60_000
-    assert changes.may_mend(7)
-    changes.mended(7)
+    assert changes.may_repair(7)
+    changes.repaired(7)
     assert rows(queue) == [("7-70", "")]
     queue.clock.ahead += 60 * 60_000
-    assert not changes.may_mend(7)
+    assert not changes.may_repair(7)
     queue.clock.ahead += 6 * 60 * 60_000
-    assert changes.may_mend(7)
+    assert changes.may_repair(7)
 
 
 def test_two_workers_and_many_runs_lose_no_change(queue: Queue) -> None:

@@ -1,4 +1,4 @@
-"""The guard before the organisation's index: it rests after a failure, counts, and knows what a rebuild may mend."""
+"""The guard before the organisation's index: it rests after a failure, counts, and knows what a rebuild may repair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.domain.thread import Kind, ThreadId
 from bot.errors import WorldError
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.model import Tallies
-from bot.server.organisation_guard import DOWN, MEND_AFTER, REST, SEARCHES, OrganisationGuard
+from bot.server.organisation_guard import DOWN, REPAIR_AFTER, REST, SEARCHES, OrganisationGuard
 
 FOUND = FoundThread(OrganisationThread(1, 2, 3, "a/b", Kind.ISSUE, "Crash", "x", datetime(2026, 1, 1, tzinfo=UTC)), 1.0)
 
@@ -93,7 +93,7 @@ def test_every_call_reaches_the_index_which_is_opened_once() -> None:
     assert place.opened == 1
 
 
-def test_after_a_failure_it_is_not_asked_for_a_while_and_then_opened_anew() -> None:
+def test_after_a_failure_it_is_not_asked_for_a_while_and_then_opened_again() -> None:
     place = Place(fault=OrganisationUnavailable("too slow"))
     guard = place.guard()
     assert fails(guard) == "too slow"
@@ -171,12 +171,12 @@ def test_it_is_up_again_when_it_answers_or_nobody_has_asked_for_long() -> None:
 
 
 @pytest.mark.parametrize(("remedy", "is_damaged"), [("run: precedent org rebuild", True), ("", False)])
-def test_only_what_a_rebuild_may_mend_counts_as_damage_and_only_after_a_while(remedy: str, is_damaged: bool) -> None:
+def test_only_what_a_rebuild_may_repair_counts_as_damage_and_only_after_a_while(remedy: str, is_damaged: bool) -> None:
     place = Place(fault=OrganisationUnavailable("it cannot be read", remedy))
     guard = place.guard()
     fails(guard)
     assert not guard.is_damaged(7)
-    while place.now <= MEND_AFTER:
+    while place.now <= REPAIR_AFTER:
         place.now += REST
         fails(guard)
     assert guard.is_damaged(7) is is_damaged

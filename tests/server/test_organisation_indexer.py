@@ -16,7 +16,7 @@ from bot.errors import UserError
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
-from bot.server.organisation_guard import MEND_AFTER, REST
+from bot.server.organisation_guard import REPAIR_AFTER, REST
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.resync import Resync
 from tests.fakes.payloads import EventfulProject
@@ -192,7 +192,7 @@ def test_an_engine_that_is_down_is_told_once_and_heals(
     assert titles(index, sdk) == [QUESTION]
 
 
-def test_a_damaged_index_is_made_anew_by_itself(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
+def test_a_damaged_index_is_made_again_by_itself(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
     index.work()
     for file in (index.folder / str(index.installation)).rglob("*"):
         if file.is_file():
@@ -201,7 +201,7 @@ def test_a_damaged_index_is_made_anew_by_itself(index: TownIndex, town: Town, sd
     town.tell(sdk, number)
     town.settle()
     spent = 0.0
-    while spent <= MEND_AFTER + LONGEST_PAUSE / 1000 and index.waiting():
+    while spent <= REPAIR_AFTER + LONGEST_PAUSE / 1000 and index.waiting():
         index.work()
         town.pass_time(REST)
         spent += REST
@@ -228,7 +228,7 @@ def test_a_worker_without_an_index_leaves_the_changes_to_others(index: TownIndex
 # -- the rebuild -----------------------------------------------------------------------------------------------------
 
 
-def test_an_index_is_made_anew_from_the_branches(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
+def test_an_index_is_made_again_from_the_branches(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
     index.work()
     found = rebuild_installation(index.installation, index.dependencies)
     assert found == RebuildResult(index.installation, 1, 2)
@@ -236,7 +236,7 @@ def test_an_index_is_made_anew_from_the_branches(index: TownIndex, town: Town, s
     assert queue_key(index.installation) not in keys(town.here.inbox)
 
 
-def test_what_changes_while_an_index_is_made_anew_is_in_the_new_one_afterwards(
+def test_what_changes_while_an_index_is_made_again_is_in_the_new_one_afterwards(
     index: TownIndex, town: Town, sdk: EventfulProject
 ) -> None:
     index.work()
@@ -301,7 +301,7 @@ def test_a_resync_switches_the_index_on_and_off(town: Town, sdk: EventfulProject
     assert index.changes.waiting() is None
 
 
-def test_the_operator_makes_the_index_anew(
+def test_the_operator_makes_the_index_again(
     index: TownIndex,
     town: Town,
     sdk: EventfulProject,

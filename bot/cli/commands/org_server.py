@@ -1,4 +1,4 @@
-"""precedent org rebuild on a server: its index of all repositories, made anew from their memory branches."""
+"""precedent org rebuild on a server: a new index of all repositories, from their memory branches."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLUMNS = "installation\trepositories\tthreads\tfault"
 
 
 def rebuild_on_server(given: argparse.Namespace) -> CommandResult:
-    """Make the index of all installations anew, or of those in ``given.installation``; exit code 1 if a memory could
-    not be read. A server may be running meanwhile."""
+    """Make a new index of each installation, or of those in ``given.installation``; exit code 1 if a memory could not
+    be read. A server may be running meanwhile."""
     options = read_options(os.environ, server_flags(given), WORKING)
     if not options.organisation:
         raise UserError("there is no index of all repositories: give the server's --organisation")
