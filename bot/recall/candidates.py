@@ -45,7 +45,8 @@ class Candidates(Protocol):
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """Make a new table of these threads and let it replace the present one at once.
 
-        Searches meanwhile see the old one. What was written after the caller read the threads has to be written again.
+        No thread may come twice. Searches meanwhile see the old table. Changes after the caller read a thread must be
+        written again.
         """
 
     def compact(self) -> None:
