@@ -177,7 +177,7 @@ class LanceCandidates:
             self._wait(self._erase(f"key IN ({_listed(some)})"), WRITE_SECONDS)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        """No thread may come twice. A rebuild that began later wins over this one."""
+        """As `Candidates.rebuild`. Of two at once the one that began later stays."""
         generation = self._wait(self._next_generation(), WRITE_SECONDS)
         table = self._wait(self._database.create_table(THREADS + generation, schema=_THREADS), WRITE_SECONDS)
         counts = TermCounts()
