@@ -293,6 +293,7 @@ class World:
 
     def run(self, number: int, thread: int | None = None, *, is_own: bool = False) -> WorldError | None:
         """One run of a repository, with an answer on a thread; the error that ended it."""
+        self.forge.now += 1  # a token that was asked for in this run is younger than the run, any other older
         key, began = RepositoryKey(INSTALLATION, number), self.forge.now
         try:
             grant = self.tokens.grant(key, began)
