@@ -105,7 +105,7 @@ def search(command: argparse.ArgumentParser) -> None:
     )
     add("--limit", type=number(1, MAX_LIMIT), default=10, metavar="N", help="how many, 1 to 1000 (default 10)")
     add("--expand", action="store_true", help="add threads that link to the hits or are linked from them")
-    add_org(command, nargs="?", const="", help="search many repositories: those of this folder (`precedent org`)")
+    add_org(command, nargs="?", const="", help="search many repositories: those of this folder (`precedent org list`)")
     add_logs(command)
     add_answer(command)
     add_header(command)

@@ -69,7 +69,8 @@ def test_requests_of_the_app_are_told_too(app: App, github: FakeGitHub) -> None:
         with pytest.raises(PrecedentError):
             app.create_token(12345, 17)
     refused = ("POST", "/app/installations/12345/access_tokens", 404)
-    assert notes.heard == [("GET", "/app", 200), refused, refused]  # with the permission for discussions, and without
+    # To write in discussions, to read them, and without.
+    assert notes.heard == [("GET", "/app", 200), refused, refused, refused]
 
 
 def test_a_request_without_an_answer_is_told_by_its_error() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from bot.server import resync as module
-from bot.server.model import MINUTE, Grant, RepositoryKey
+from bot.server.model import DAY, MINUTE, Grant, RepositoryKey
 from bot.server.resync import NewestChanges, Resync
 from tests.fakes.github import FakeGitHub
 from tests.server.places import HELLO, OTHER, Places, known_at, resync
@@ -37,12 +35,15 @@ def sweep(here: Places, sweeper: Resync) -> tuple[int, int]:
 
 def quiet(here: Places) -> list[RepositoryKey]:
     """Two repositories that have read all there is; the list of installations was read today."""
+    morning = DAY - here.clock.now % DAY + DAY // 3  # at midnight installations are listed again
+    here.clock.now += morning
+    here.github.clock.advance(morning // 1000)
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     repositories = [RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER)]
     here.github.hooks.deliveries.clear()
     here.github.open_issue("octocat", "Crash")
     for repository in repositories:
-        known_at(here, repository, round(time.time() * 1000))
+        known_at(here, repository, here.clock.now)
     resync(here).once(here.clock.now)
     return repositories
 
