@@ -70,9 +70,11 @@ class CheckedSearch:
         """As `OrganisationSearch.find`."""
         if not isinstance(thread.id, int):
             return ()
+        if kept:  # not what its repository has forgotten: GitHub still has that
+            kept = self.register.remembered(self.repository, thread.id, kept)
         wanted = self._wanted(thread, context, kept)
         # Stored first: a change that comes after the check then finds this comment, and one before it is seen there.
-        self.register.show(self.repository, thread.id, [one.key for one in wanted])
+        self.register.show(self.repository, thread.id, [one.key for one in wanted if one.key not in kept])
         reader = self._reader(is_needed=bool(kept)) if wanted else None
         shown: list[OrganisationMatch] = []
         for one in wanted if reader else ():

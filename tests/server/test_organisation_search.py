@@ -44,6 +44,8 @@ def search(world: World, results: int = 2, **changed: Any) -> CheckedSearch:
 
 
 def found(world: World, kept: tuple[OrganisationKey, ...] = (), **changed: Any) -> list[OrganisationKey]:
+    """What is found where ``kept`` stands in the comment."""
+    world.register.show(RepositoryKey(INSTALLATION, 1), 11, kept)
     return [one.key for one in search(world, **changed).find(ASKED, Context(), kept)]
 
 
@@ -60,8 +62,18 @@ def test_as_many_are_shown_as_the_settings_say_and_those_that_stand_there_first(
 
 def test_without_the_index_only_what_stands_there_is_shown_as_github_has_it(world: World) -> None:
     assert found(world, rank=down) == []
+    assert found(world, (SHOWN,), rank=down) == [SHOWN]
     (one,) = search(world, rank=down).find(ASKED, Context(), (SHOWN,))
     assert (one.key, one.repository, one.match.title, one.match.state) == (SHOWN, "org/r2", "Old", "closed")
+
+
+def test_what_its_repository_forgot_is_not_shown_though_github_has_it(world: World) -> None:
+    assert found(world, (SHOWN,), rank=down) == [SHOWN]
+    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[12])
+    assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)), "it only changed"
+    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[11])
+    assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)) == ()
+    assert world.register.remembered(RepositoryKey(INSTALLATION, 1), 11, [SHOWN]) == []
 
 
 def test_while_github_is_down_nothing_new_is_shown_and_what_stands_there_waits(world: World) -> None:
