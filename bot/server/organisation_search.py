@@ -136,7 +136,15 @@ class CheckedSearch:
             return []
         if found is None or not visible_to(reader, [found[0]]):
             return None
-        return [_as_it_is(one, found[0].name, found[1])] if found[1] else []
+        return [self._without_words(_as_it_is(one, found[0].name, found[1]))] if found[1] else []
+
+    def _without_words(self, one: OrganisationMatch) -> OrganisationMatch:
+        """The match without a quotation of those whom the settings here say not to quote."""
+        people = {login.casefold() for login in self.settings.ignore.people}
+        if (one.match.outcome.author or "").casefold() not in people:
+            return one
+        ending = replace(one.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
+        return replace(one, match=replace(one.match, outcome=ending))
 
     def _look(
         self, repository: RepositoryKey, number: int, kind: Kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,14 @@ import pytest
 from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
-from bot.domain.thread import Thread
+from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.model import RepositoryKey
 from bot.server.organisation_search import CheckedSearch
 from bot.server.scope import RepositoryScope
-from bot.settings.schema import OrganisationSettings, Settings
-from tests.organisation_worlds import BEGAN, INSTALLATION, World
+from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
+from tests.organisation_worlds import BEGAN, ENDED, INSTALLATION, World
 from tests.server.queues import FileInbox
 
 SHOWN = OrganisationKey(2, 11)
@@ -108,6 +109,20 @@ def of(*keys: OrganisationKey) -> Callable[..., list[OrganisationMatch]]:
         return [one for one in every if one.key in keys]
 
     return rank
+
+
+@pytest.mark.parametrize(("people", "quote"), [((), "Set SameSite."), (("octo-org", "Monalisa"), "")])
+def test_those_whom_this_repository_does_not_quote_are_not_quoted(
+    world: World, people: tuple[str, ...], quote: str
+) -> None:
+    (known,) = of(SHOWN)()
+    ending = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", author="monalisa", fix="#57")
+    match = replace(known.match, closed_at=ENDED, outcome=ending)
+    asked = search(world, rank=lambda *_: [replace(known, match=match)])
+    settings = replace(asked.settings, ignore=IgnoreSettings(people=people))
+    (one,) = replace(asked, settings=settings).find(ASKED, Context())
+    told = one.match.outcome
+    assert (told.quote, told.author, told.fix) == (quote, "monalisa" if quote else None, "#57")
 
 
 def test_three_threads_are_read_at_most(world: World) -> None:
