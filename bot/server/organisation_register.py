@@ -77,6 +77,11 @@ class OrganisationRegister:
             if is_back or is_other or is_renamed:
                 self._renew(storing, _about(storing, repository))
 
+    def unarchived(self, repository: RepositoryKey) -> None:
+        """Have the comments in a repository checked: while it was archived, none could be changed."""
+        with self._inbox.database.transaction() as storing:
+            self._renew(storing, _about(storing, repository))
+
     def lost(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         with self._inbox.database.transaction() as losing:
