@@ -64,6 +64,7 @@ STEPS = (
         "suspend",
         "return",
         "thread",
+        "forget",
         "uninstall",
     ),
     *("ask", "ask", "ask", "race", "race", "work", "work", "daily", "deliver", "deliver", "repeat", "lose", "wait"),
@@ -154,6 +155,8 @@ class World:
     shown: dict[tuple[int, int], tuple[OrganisationKey, ...]] = field(default_factory=dict)
     settings_read: dict[int, tuple[str, ...]] = field(default_factory=dict)
     threads_read: dict[int, dict[int, str]] = field(default_factory=dict)
+    forgotten: set[OrganisationKey] = field(default_factory=set)
+    indexed: set[OrganisationKey] = field(default_factory=set)
     events: list[Arrival] = field(default_factory=list)
     sent: list[Arrival] = field(default_factory=list)
     has_lost: bool = False
@@ -202,6 +205,9 @@ class World:
             case "thread":
                 one.threads[THREADS[second % 2]] = ("gone", "open", "closed")[third % 3]
                 self.tell(number, Event("issues", "edited", THREADS[second % 2]))
+            case "forget":  # GitHub has it for ever
+                self.forgotten.add(OrganisationKey(number, THREADS[second % 2]))
+                self.tell(number, Event("issue_comment", "created", THREADS[second % 2]))
             case "ask" | "crash":
                 self.run(number, THREADS[second % 2])
             case "race":
@@ -314,6 +320,9 @@ class World:
         before = self.threads_read.get(number, {})
         self.threads_read[number] = dict(one.threads)
         self.register.changed(key, [each for each, state in one.threads.items() if before.get(each, state) != state])
+        gone = {each for each in self.forgotten - self.indexed if each.repository == number}
+        self.indexed |= gone
+        self.register.changed(key, [each.thread for each in gone], [each.thread for each in gone])
         return None if thread is None else self.answer(key, thread, is_own=is_own)
 
     def answer(self, key: RepositoryKey, thread: int, *, is_own: bool) -> WorldError | None:
@@ -340,9 +349,10 @@ class World:
     def rank(
         self, thread: Thread, context: Context, scope: Collection[int], kept: Collection[OrganisationKey], _: Settings
     ) -> Sequence[OrganisationMatch]:
-        """An index that knows all that ever was, of which the thread's day chooses."""
-        keys = [OrganisationKey(number, one) for number in REPOSITORIES for one in THREADS]
-        turn = self.answers % len(keys)
+        """An index that knows all that ever was and is not forgotten, of which the thread's day chooses."""
+        every = [OrganisationKey(number, one) for number in REPOSITORIES for one in THREADS]
+        keys = [key for key in every if key not in self.indexed]
+        turn = self.answers % max(1, len(keys))
         self.answers += 1
         return [
             OrganisationMatch(each, f"org/r{each.repository}", Match(each.thread, "Old", 0.9, "closed", BEGAN))
@@ -411,6 +421,7 @@ class World:
                 here, there = self.forge.repositories[reader].readers, other.readers
                 assert self.forge.sees(key.repository), f"r{key.repository} is gone, and r{reader} still shows it"
                 assert self.may_show(reader, key.repository, here, there), f"r{reader} still shows r{key.repository}"
+                assert key not in self.forgotten, f"r{reader} still shows what r{key.repository} has forgotten"
                 assert other.threads[key.thread] != "gone", f"r{reader} still shows a thread that is gone"
 
     def resync(self) -> None:

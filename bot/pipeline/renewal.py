@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.comment.marker import fingerprint
 from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
-from bot.domain.thread import Kind, Record, Thread
+from bot.domain.thread import Kind, Record, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
 from bot.github.events import CALM, ORGANISATION, Event
 from bot.github.fixes import wanted
@@ -42,19 +42,27 @@ class Renewals:
 
 
 def owe_renewal(event: Event, run: RunContext) -> None:
-    """Note that the comment on the event's thread is to be worked out again, as another repository changed."""
-    if event.name == ORGANISATION and event.number:
-        run.memory.stage(Changes(owed=(Renewal(event.number, 0, event.number, run.now),)))
+    """Note that the comment on the event's thread is to be worked out again, as another repository changed; or all that
+    show other repositories, if nobody knows what changed there."""
+    owed: list[ThreadId] = [event.number] if event.name == ORGANISATION and event.number else []
+    if run.checks_others:
+        every = run.memory.state.every_thread_comments()
+        owed += [linked.id for linked in every if any(one.others for one in linked.comments)]
+    if owed:
+        run.memory.stage(Changes(owed=tuple(Renewal(key, 0, key, run.now) for key in owed)))
 
 
 def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunContext) -> Renewals:
-    """Work out again the comments that are owed a renewal, oldest change first, besides those ``planned`` anyway."""
+    """Work out again the comments that are owed a renewal, besides those ``planned`` anyway: first that on the event's
+    own thread, then those whose change is the oldest."""
     found = Renewals()
     may_write = run.settings.mode == "comment" and not (run.muted or state.limit)
     for one in run.memory.state.manifest.owed if may_write else ():
         found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
-    comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
+    comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered]
+    comment_keys.sort(key=lambda comment_key: comment_key != (state.event.number, 0))
+    del comment_keys[MAX_RENEWALS:]
     if comment_keys:
         run.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:

@@ -37,7 +37,7 @@ class RunContext:
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
     for it reads history; the next run goes on. ``on_history`` is called after each reading of history. Without
     ``discussions`` none are read, without ``talks`` nobody comments on one, and without ``organisation`` no other
-    repository is searched.
+    repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
     """
 
     memory: Memory
@@ -62,6 +62,7 @@ class RunContext:
     discussions: DiscussionReader | None = None
     talks: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
+    checks_others: bool = False
 
     @property
     def within(self) -> timedelta:

@@ -124,6 +124,8 @@ class InstallationEvents:
                 ]
                 dropped = self.leaves(former, MOVED)
                 return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
+            case "unarchived":
+                self._register().unarchived(repository)
         return self._asks_about(repository)
 
     def _asks_about(self, repository: RepositoryKey) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from bot.domain.thread import ThreadId
 from bot.github.errors import NotInstalled, Unauthorised
 from bot.memory.memory import Memory
 from bot.memory.places import RECORD_FOLDER
@@ -109,9 +110,12 @@ class OrganisationIndexer:
                 self._changes.divide(taken, thread_numbers(memory))
                 return
             ids = sorted({number for each in taken for number in each.threads or ()})
+            gone: list[ThreadId] = []
             for start in range(0, len(ids), MOST_CHANGED):
-                self._index.upsert(list(changed_threads(ids[start : start + MOST_CHANGED], memory, source)))
-        self._run.indexed(repository, ids)
+                threads = list(changed_threads(ids[start : start + MOST_CHANGED], memory, source))
+                self._index.upsert(threads)
+                gone += [each.id for each in threads if each.is_gone]
+        self._run.indexed(repository, ids, gone)
         self._changes.done(taken)
 
     def _is_included(self, repository: RepositoryKey) -> bool:

@@ -30,6 +30,14 @@ _SHOWN = (
 _ABOUT = _SHOWN + "(s.repository = :key or (s.repository like :installation and s.other_repository = :number))"
 _OF_THREADS = _SHOWN + "s.repository like :installation and s.other_repository = :number and s.other_thread in :threads"
 _OF_INSTALLATION = _SHOWN + "s.repository like :installation"
+_STORED = (
+    "select repository, thread, other_repository as other, other_thread as name from organisation_shown"
+    " where repository = :repository and thread = :thread"
+)
+_DROP = (
+    "delete from organisation_shown"
+    " where repository like :installation and other_repository = :number and other_thread = :thread"
+)
 
 MANY = 500
 """Threads in one statement."""
@@ -61,11 +69,18 @@ class OrganisationRegister:
             before = repository_row(row) if row else None
             is_back = row is not None and row["state"] == "gone"
             is_other = before is not None and visibility not in (None, before.visibility)
+            # Private ones agree to share by their names.
+            is_renamed = before is not None and before.name != name and before.visibility is Visibility.PRIVATE
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
             within(storing, self._inbox.now).seen(repository, name, private=private, visibility=visibility)
-            if is_back or is_other:
+            if is_back or is_other or is_renamed:
                 self._renew(storing, _about(storing, repository))
+
+    def unarchived(self, repository: RepositoryKey) -> None:
+        """Have the comments in a repository checked: while it was archived, none could be changed."""
+        with self._inbox.database.transaction() as storing:
+            self._renew(storing, _about(storing, repository))
 
     def lost(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
@@ -84,13 +99,18 @@ class OrganisationRegister:
                 within(storing, self._inbox.now).share(repository, patterns)
                 self._renew(storing, _about(storing, repository))
 
-    def changed(self, repository: RepositoryKey, threads: Iterable[ThreadId]) -> None:
-        """Have the comments of other repositories worked out again that show one of these threads."""
-        names = sorted({str(thread) for thread in threads})
+    def changed(self, repository: RepositoryKey, threads: Iterable[ThreadId], gone: Collection[ThreadId] = ()) -> None:
+        """Have the comments of other repositories worked out again that show one of these threads.
+
+        Those that are ``gone`` from its memory may stay in none, also where GitHub still has them: somebody asked to
+        forget them.
+        """
+        names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
         with self._inbox.database.transaction() as storing:
             for start in range(0, len(names), MANY):
                 shown = {**_theirs(repository), "threads": names[start : start + MANY]}
                 self._renew(storing, storing.rows(_OF_THREADS, **shown), Priority.CHANGE)
+            storing.change_each(_DROP, [{**_theirs(repository), "thread": name} for name in dropped])
 
     def show(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
         """Store that a comment may show these: before they are checked, or what changes meanwhile would be missed."""
@@ -101,15 +121,24 @@ class OrganisationRegister:
         with self._inbox.database.transaction() as storing:
             storing.change_each(sql, [_shown(repository, number, key) for key in sorted(keys, key=str)])
 
+    def remembered(
+        self, repository: RepositoryKey, number: int, keys: Iterable[OrganisationKey]
+    ) -> list[OrganisationKey]:
+        """Those of these keys that the comment is known to show, without those that are gone since."""
+        with self._inbox.database.transaction() as asking:
+            found = asking.rows(_STORED, repository=repository.text, thread=str(number))
+        return [key for key in keys if _shown(repository, number, key) in found]
+
     def show_only(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
         """Store that a comment shows none but these."""
-        here = " from organisation_shown where repository = :repository and thread = :thread"
-        one = " and other_repository = :other and other_thread = :name"
+        sql = (
+            "delete from organisation_shown where repository = :repository and thread = :thread"
+            " and other_repository = :other and other_thread = :name"
+        )
         kept = [_shown(repository, number, key) for key in keys]
         with self._inbox.database.transaction() as storing:
-            sql = f"select repository, thread, other_repository as other, other_thread as name{here}"
-            found = storing.rows(sql, repository=repository.text, thread=str(number))
-            storing.change_each(f"delete{here}{one}", [row for row in found if row not in kept])
+            found = storing.rows(_STORED, repository=repository.text, thread=str(number))
+            storing.change_each(sql, [row for row in found if row not in kept])
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
         """The repositories of an installation as they are known, but for those that are gone."""

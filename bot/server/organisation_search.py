@@ -70,9 +70,11 @@ class CheckedSearch:
         """As `OrganisationSearch.find`."""
         if not isinstance(thread.id, int):
             return ()
+        if kept:  # not what its repository has forgotten: GitHub still has that
+            kept = self.register.remembered(self.repository, thread.id, kept)
         wanted = self._wanted(thread, context, kept)
         # Stored first: a change that comes after the check then finds this comment, and one before it is seen there.
-        self.register.show(self.repository, thread.id, [one.key for one in wanted])
+        self.register.show(self.repository, thread.id, [one.key for one in wanted if one.key not in kept])
         reader = self._reader(is_needed=bool(kept)) if wanted else None
         shown: list[OrganisationMatch] = []
         for one in wanted if reader else ():
@@ -134,7 +136,15 @@ class CheckedSearch:
             return []
         if found is None or not visible_to(reader, [found[0]]):
             return None
-        return [_as_it_is(one, found[0].name, found[1])] if found[1] else []
+        return [self._without_words(_as_it_is(one, found[0].name, found[1]))] if found[1] else []
+
+    def _without_words(self, one: OrganisationMatch) -> OrganisationMatch:
+        """The match without a quotation of those whom the settings here say not to quote."""
+        people = {login.casefold() for login in self.settings.ignore.people}
+        if (one.match.outcome.author or "").casefold() not in people:
+            return one
+        ending = replace(one.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
+        return replace(one, match=replace(one.match, outcome=ending))
 
     def _look(
         self, repository: RepositoryKey, number: int, kind: Kind

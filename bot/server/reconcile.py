@@ -273,6 +273,7 @@ class RepositoryRun:
                     on_history=self._on_history,
                     reading_seconds=PART,
                     organisation=self._organisation(chosen.settings),
+                    checks_others=row.is_unread,  # the database does not know what they show
                 )
                 self._work_on(bot, site, chosen, row)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.domain.thread import ThreadId
 from bot.errors import WorldError
 from bot.github.client import WRITE_GAP
 from bot.server.clone_cache import CloneCache
@@ -65,8 +66,8 @@ class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends.
 
     ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
-    told of threads of a repository that changed in one. ``ranking`` gives the search in the index of an installation;
-    without it no other repository is searched.
+    told of threads of a repository that changed in one, and which of them are gone. ``ranking`` gives the search in the
+    index of an installation; without it no other repository is searched.
     """
 
     options: ServerOptions
@@ -80,7 +81,7 @@ class RunDependencies:
     write_gap: float = WRITE_GAP
     ranking: Callable[[int], Ranking] | None = None
     organisation: OrganisationGuard | None = None
-    indexed: Callable[[RepositoryKey, Collection[int]], object] = lambda repository, threads: None  # noqa: ARG005
+    indexed: Callable[[RepositoryKey, Collection[int], Collection[ThreadId]], object] = lambda *_: None
 
 
 Run = Callable[[Lease, RunDependencies], None]

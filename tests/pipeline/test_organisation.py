@@ -75,11 +75,17 @@ class Desk:
         return self.run(Event("organisation", number=number), **rest)
 
     def run(
-        self, event: Event, watch: Callable[[str], object] = lambda _: None, *, searches: bool = True
+        self,
+        event: Event,
+        watch: Callable[[str], object] = lambda _: None,
+        *,
+        searches: bool = True,
+        checks_others: bool = False,
     ) -> list[CommentResult]:
         self.office.github.clock.advance(1)
         memory = self.office.memory()
-        bot = replace(self.office.bot(memory), on_stage=watch, organisation=self.others if searches else None)
+        search = self.others if searches else None
+        bot = replace(self.office.bot(memory), on_stage=watch, organisation=search, checks_others=checks_others)
         try:
             return handle_event(event, bot)
         finally:
@@ -245,6 +251,29 @@ def test_what_cannot_be_looked_at_any_more_leaves_the_comment_at_its_next_renewa
     assert HEADING not in desk.texts(number)[0]
     assert (DECISION in desk.texts(number)[0]) is (change != "switched off" and not is_edited)
     assert (len(desk.others.asked), desk.known(number)) == (asked, ())
+
+
+def test_where_nobody_knows_what_changed_all_that_show_others_are_looked_at(desk: Desk) -> None:
+    first, second = desk.ask(), desk.ask("As in #1.", "Kji hgf")
+    desk.others.visible = ()
+    third = desk.ask("As in #1.", "Edc baz")
+    asked = len(desk.others.asked)
+    desk.office.github.clock.advance(LATER)
+    desk.run(Event("catch-up"), checks_others=True)
+    assert {thread for thread, _ in desk.others.asked[asked:]} == {first, second}
+    assert "it was withdrawn" in desk.texts(first)[0]
+    assert [HEADING in desk.texts(each)[0] for each in (second, third)] == [False, False]
+    assert desk.owed() == ()
+
+
+def test_what_became_invisible_goes_before_other_renewals(desk: Desk) -> None:
+    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
+    desk.others.fault = ForgeError("it is down")
+    for number in numbers:
+        desk.change(number)
+    desk.others.fault, desk.others.visible = None, ()
+    desk.change(numbers[-1])
+    assert HEADING not in desk.texts(numbers[-1])[0]
 
 
 def test_while_nothing_changed_a_renewal_writes_nothing(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.domain.organisation import FoundThread
+from bot.domain.thread import ThreadId
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates
@@ -14,6 +15,7 @@ from bot.server.dispatch import work_on
 from bot.server.model import RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_guard import OrganisationGuard
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.server.town import Town
@@ -41,8 +43,9 @@ class TownIndex:
     def dependencies(self) -> RunDependencies:
         options = replace(self.town.dependencies.options, organisation=str(self.folder))
 
-        def told(repository: RepositoryKey, threads: Collection[int]) -> None:
+        def told(repository: RepositoryKey, threads: Collection[int], gone: Collection[ThreadId]) -> None:
             self.told.append((repository, sorted(threads)))
+            OrganisationRegister(self.town.here.inbox).changed(repository, threads, gone)
 
         return replace(self.town.dependencies, options=options, organisation=self.guard, indexed=told)
 

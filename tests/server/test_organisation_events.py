@@ -56,6 +56,18 @@ def test_a_repository_that_became_narrower_is_known_to_be_and_comments_are_worke
     assert here.waiting(second) == [ORGANISATION]
 
 
+def test_comments_that_could_not_be_changed_while_it_was_archived_are_checked(here: Places) -> None:
+    _, second = known(here)
+    place = replace(second, number=0)
+    for action, waiting in (("archived", []), ("unarchived", [ORGANISATION])):
+        here.arrive(place, "repository", action, repository=str(second.number))
+        work = here.begin(place)
+        here.inbox.end(
+            work, apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append), RunReport()
+        )
+        assert here.waiting(second) == waiting
+
+
 def test_an_event_is_not_believed_when_it_comes_late(here: Places) -> None:
     first, _ = known(here)
     here.github.tenants.set_visibility(here.github, "private")

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
+from bot.domain.answer import OrganisationKey
 from bot.errors import UserError
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
 from bot.server.organisation_guard import REPAIR_AFTER, REST
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.resync import Resync
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
@@ -80,12 +82,16 @@ def test_what_a_repository_knows_is_found_and_so_is_what_comes_later(
 
 def test_an_issue_that_is_deleted_is_not_found_any_more(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
     index.work()
+    register, app, key = OrganisationRegister(town.here.inbox), town.repository(sdk), OrganisationKey(sdk.repo.id, 1)
+    register.show(app, 5, [key])
     sdk.delete_issue(1)
     town.here.arrive(town.repository(sdk), "issues", "deleted", 1)
     town.settle()
+    assert register.remembered(app, 5, [key]) == [key]
     index.work()
     assert QUESTION not in titles(index, sdk)
     assert index.told[-1] == (town.repository(sdk), [1])
+    assert register.remembered(app, 5, [key]) == [], "no comment may keep it"
 
 
 def test_two_repositories_are_in_one_index_and_another_installation_in_its_own(

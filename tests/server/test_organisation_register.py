@@ -48,14 +48,17 @@ def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == SHOWN
     register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
-    register.saw(SDK, "octo-org/renamed", private=True, visibility=None)
     assert renewed(queue.inbox) == [], "nothing new"
+    register.saw(SDK, "octo-org/renamed", private=True, visibility=None)
+    assert renewed(queue.inbox) == SHOWN, "private ones agree by their names"
     register.saw(APP, "octo-org/r1", private=True, visibility=INTERNAL)
     assert renewed(queue.inbox) == SHOWN
     register.saw(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == [], "nobody shows it"
+    register.saw(APP, "octo-org/app", private=True, visibility=INTERNAL)
+    assert renewed(queue.inbox) == [], "what is not private is shown whatever its name is"
     known = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
-    assert known == {1: ("octo-org/r1", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
+    assert known == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
 
 
 def test_a_repository_that_goes_leaves_the_comments_and_one_that_returns_has_its_own_checked(
@@ -100,6 +103,13 @@ def test_threads_that_changed_concern_those_who_show_them(register: Organisation
     assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
     register.changed(PLUGIN, [57])
     assert renewed(queue.inbox) == []
+
+
+def test_what_is_gone_from_its_memory_is_remembered_no_more(register: OrganisationRegister, queue: Queue) -> None:
+    register.changed(SDK, [57], gone=[57])
+    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    assert register.remembered(APP, 5, [OF_SDK]) == []
+    assert register.remembered(FOREIGN, 6, [OF_SDK]) == [OF_SDK], "another installation's"
 
 
 def test_what_a_comment_shows_no_more_concerns_it_no_more(register: OrganisationRegister, queue: Queue) -> None:

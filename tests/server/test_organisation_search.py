@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,14 @@ import pytest
 from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
-from bot.domain.thread import Thread
+from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.model import RepositoryKey
 from bot.server.organisation_search import CheckedSearch
 from bot.server.scope import RepositoryScope
-from bot.settings.schema import OrganisationSettings, Settings
-from tests.organisation_worlds import BEGAN, INSTALLATION, World
+from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
+from tests.organisation_worlds import BEGAN, ENDED, INSTALLATION, World
 from tests.server.queues import FileInbox
 
 SHOWN = OrganisationKey(2, 11)
@@ -44,6 +45,8 @@ def search(world: World, results: int = 2, **changed: Any) -> CheckedSearch:
 
 
 def found(world: World, kept: tuple[OrganisationKey, ...] = (), **changed: Any) -> list[OrganisationKey]:
+    """What is found where ``kept`` stands in the comment."""
+    world.register.show(RepositoryKey(INSTALLATION, 1), 11, kept)
     return [one.key for one in search(world, **changed).find(ASKED, Context(), kept)]
 
 
@@ -60,8 +63,18 @@ def test_as_many_are_shown_as_the_settings_say_and_those_that_stand_there_first(
 
 def test_without_the_index_only_what_stands_there_is_shown_as_github_has_it(world: World) -> None:
     assert found(world, rank=down) == []
+    assert found(world, (SHOWN,), rank=down) == [SHOWN]
     (one,) = search(world, rank=down).find(ASKED, Context(), (SHOWN,))
     assert (one.key, one.repository, one.match.title, one.match.state) == (SHOWN, "org/r2", "Old", "closed")
+
+
+def test_what_its_repository_forgot_is_not_shown_though_github_has_it(world: World) -> None:
+    assert found(world, (SHOWN,), rank=down) == [SHOWN]
+    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[12])
+    assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)), "it only changed"
+    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[11])
+    assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)) == ()
+    assert world.register.remembered(RepositoryKey(INSTALLATION, 1), 11, [SHOWN]) == []
 
 
 def test_while_github_is_down_nothing_new_is_shown_and_what_stands_there_waits(world: World) -> None:
@@ -96,6 +109,20 @@ def of(*keys: OrganisationKey) -> Callable[..., list[OrganisationMatch]]:
         return [one for one in every if one.key in keys]
 
     return rank
+
+
+@pytest.mark.parametrize(("people", "quote"), [((), "Set SameSite."), (("octo-org", "Monalisa"), "")])
+def test_those_whom_this_repository_does_not_quote_are_not_quoted(
+    world: World, people: tuple[str, ...], quote: str
+) -> None:
+    (known,) = of(SHOWN)()
+    ending = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", author="monalisa", fix="#57")
+    match = replace(known.match, closed_at=ENDED, outcome=ending)
+    asked = search(world, rank=lambda *_: [replace(known, match=match)])
+    settings = replace(asked.settings, ignore=IgnoreSettings(people=people))
+    (one,) = replace(asked, settings=settings).find(ASKED, Context())
+    told = one.match.outcome
+    assert (told.quote, told.author, told.fix) == (quote, "monalisa" if quote else None, "#57")
 
 
 def test_three_threads_are_read_at_most(world: World) -> None:

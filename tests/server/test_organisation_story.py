@@ -206,6 +206,28 @@ def test_a_repository_that_went_to_another_account_is_shown_no_more_though_it_is
     assert TITLE not in organisation.text(number)
 
 
+def test_a_server_with_an_empty_database_checks_what_the_comments_show(organisation: Organisation) -> None:
+    """So does one where a repository comes to another installation, or back to a new one."""
+    number, town = organisation.ask(), organisation.town
+    with town.here.inbox.database.transaction() as losing:
+        for table in ("organisation_shown", "repositories"):
+            losing.change(f"delete from {table}")
+    town.github.tenants.lose = True
+    town.github.tenants.set_visibility(organisation.sdk, "private")
+    town.tell(organisation.app, 1)
+    town.settle()
+    assert TITLE not in organisation.text(number)
+
+
+def test_what_the_sdk_is_asked_to_forget_leaves_the_comment(organisation: Organisation) -> None:
+    number, town = organisation.ask(), organisation.town
+    organisation.index.found = []
+    register = OrganisationRegister(town.here.inbox)
+    register.changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    town.settle()
+    assert TITLE not in organisation.text(number)
+
+
 def test_a_title_that_changed_and_a_state_are_as_they_are_now(organisation: Organisation) -> None:
     organisation.sdk.edit_issue(organisation.solved, title="The cookie is lost")
     organisation.sdk.reopen(organisation.solved, "monalisa")
