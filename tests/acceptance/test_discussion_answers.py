@@ -164,6 +164,13 @@ def test_a_marked_answer_leaves_nothing_to_say(answering: Stage) -> None:
     assert ours(answering, number) == []
 
 
+def test_a_category_is_left_alone_by_its_name(answering: Stage) -> None:
+    settings(answering, f"{ANSWER}ignore:\n  labels: [announcements]\n")
+    number = answering.github.discuss("monalisa", *ASKED, category="Announcements")
+    happens(answering, "discussion", "created", number)
+    assert ours(answering, number) == []
+
+
 @pytest.mark.parametrize("fault", ["drop", "5xx"])
 def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault: str) -> None:
     number = answering.github.discuss("monalisa", *ASKED)
