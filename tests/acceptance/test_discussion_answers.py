@@ -107,6 +107,21 @@ def test_one_that_a_person_deletes_is_not_written_again(answering: Stage) -> Non
     assert answer(answering, number).state == "removed"
 
 
+def test_one_that_a_person_deletes_before_it_could_be_updated_is_not_written_again(answering: Stage) -> None:
+    number = ask(answering)
+    answering.github.discussion(number).body += " And #1?"
+    answering.github.discussion(number).updated_at = answering.github.clock.stamp(None)
+    answering.github.clock.advance(600)
+    answering.github.faults.add("POST /graphql", "5xx", None, after=2)  # the discussion and its comments are read
+    answering.act("discussion", "edited", number)
+    answering.github.faults.clear()
+    assert answer(answering, number).state == "pending"
+    answering.github.delete_said(number, answering.github.discussion(number).comments[-1].id)
+    happens(answering, "schedule")
+    assert ours(answering, number) == []
+    assert answer(answering, number).state == "removed"
+
+
 def test_commands_work_there_too(answering: Stage) -> None:
     number = ask(answering)
     says(answering, number, "monalisa", "/precedent search cookie proxy")
