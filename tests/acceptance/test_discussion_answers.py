@@ -228,6 +228,28 @@ def test_a_token_that_may_only_read_them_says_so_and_posts_nothing(answering: St
     assert "discussions: write" in summary(answering)
 
 
+def test_comments_that_may_not_be_updated_any_more_hold_up_no_others(answering: Stage) -> None:
+    github, token = answering.github, answering.github.world.tokens[answering.github.token]
+    numbers = [github.discuss("monalisa", f"Logged out, {n}", "As in #3.") for n in range(20)]
+    issue = github.open_issue("monalisa", "Logged out again", "As in #3.")
+    for _ in range(5):
+        happens(answering, "schedule")
+    assert [len(ours(answering, number)) for number in numbers] == [1] * 20
+    assert "trust_proxy" in answering.comments(issue)[0]
+    token.permissions = {"issues": "write", "contents": "write", "discussions": "read"}
+    github.delete_issue(3)
+    answering.act("issues", "deleted", 3)
+    for _ in range(2):
+        github.clock.advance(600)
+        answering.act("schedule")
+    assert "trust_proxy" not in answering.comments(issue)[0]
+    token.permissions = {**token.permissions, "discussions": "write"}
+    for _ in range(4):
+        happens(answering, "schedule")
+    assert not [number for number in numbers if "trust_proxy" in ours(answering, number)[0]]
+    assert answering.memory().state.manifest.owed == ()
+
+
 def test_a_marker_of_a_stranger_is_no_comment_of_ours(answering: Stage) -> None:
     number = ask(answering)
     (told,) = ours(answering, number)
