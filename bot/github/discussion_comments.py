@@ -108,7 +108,7 @@ class DiscussionComments:
             if told is None:
                 raise Gone(f"there is no discussion {number}", certain=False)
             self._discussions[number] = str(told["id"])
-            found += map(self._shaped, objects_in(told["comments"]["nodes"]))
+            found += (self._shaped(node) for node in objects_in(told["comments"]["nodes"]) if node["databaseId"])
             place = told["comments"]["pageInfo"]
             further = place["endCursor"]
             if not place["hasNextPage"]:

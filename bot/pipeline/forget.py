@@ -148,18 +148,18 @@ def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> For
     memory = run.memory
     pointing, shown = _pointing(stored.id, run), _shown_in(stored.id, run)
     where = list(dict.fromkeys([stored.id, *(key for key, _ in shown), *_long_ago(stored.id, pointing, run)]))
-    deleted: list[CommentKey] = []
+    deleted, taken_back = list[CommentKey](), list[ThreadId]()
     told = _told_of(stored.id, run)
     is_busy, left = memory.has_moved or _is_spoken(where, before, told, run), ""
     try:
         deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, run))
         for notice in told:
             if not is_at_it(notice.trying_since, run.now):  # else a later run deletes it, once it stands
-                _take_back(notice, run)
+                taken_back += [notice.id] if _take_back(notice, run) else []
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, stored.id, run))
-    keys = (*(key for key, _ in deleted), *(notice.id for notice in told if not left))
+    keys = (*(key for key, _ in deleted), *taken_back)
     return ForgetResult(keys, tuple(pointing), left=left or (BUSY if is_busy else ""), waits=is_busy)
 
 
@@ -208,14 +208,15 @@ def _told_of(key: ThreadId, run: RunContext) -> list[ReleaseNotice]:
     return [notice for linked in every for notice in linked.notices if notice.original == key]
 
 
-def _take_back(notice: ReleaseNotice, run: RunContext) -> None:
-    """Delete a release notice, and keep that none is to be written. Raises ForgeError."""
+def _take_back(notice: ReleaseNotice, run: RunContext) -> bool:
+    """Delete a release notice, and keep that none is to be written. Returns whether it stood. Raises ForgeError."""
     wanted = notice_mark(notice.ref)
-    for comment in _comments(notice.id, run):
-        if run.own.noticed(comment) == wanted:
-            _delete(notice.id, int(comment["id"]), run)
+    standing = [comment for comment in _comments(notice.id, run) if run.own.noticed(comment) == wanted]
+    for comment in standing:
+        _delete(notice.id, int(comment["id"]), run)
     gone = replace(notice, original=None, state="removed", comment_id=None, trying_since=None)
     run.memory.stage(Changes(notices=(gone,)))
+    return bool(standing)
 
 
 def _is_spoken(

@@ -200,8 +200,9 @@ def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tu
         return None, True
     if run.settings.mode != "comment" or not (text or (before and before.comment_id)):
         return None, False
-    if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
-        return look_back(key, before.at, run.comments_on(key), run.own)
+    if before and before.text_hash and (before.state == "pending" or not before.comment_id):
+        own, was_deleted = look_back(key, before.at, run.comments_on(key), run.own)
+        return own, was_deleted or (own is None and before.comment_id is not None)
     if key in state.updates.own:
         return None, False
     own = look_for(key, run.comments_on(key), run.own)

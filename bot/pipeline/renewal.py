@@ -101,21 +101,27 @@ def publish_renewals(
     found: Renewals, plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext
 ) -> list[CommentResult]:
     """Renew the replies, and store what became of all renewals; ``results`` belong to ``plans``, which include those
-    planned anyway. A failed renewal is still owed."""
+    planned anyway. A failed renewal is still owed; where more are than one run works out, the others come first."""
     mine = [again for again in found.replies if again.stood.comment_key not in run.memory.taken_comments]
     replied = [renew_reply(again, run) for again in mine]
     done, answers, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
+    failed: list[Renewal] = []
     for plan, result in zip(plans, results, strict=True):
-        if (plan.thread.id, 0) in found.owed and _is_done(result):
-            done += found.owed[plan.thread.id, 0]
+        owed = found.owed.get((plan.thread.id, 0), [])
+        failed += owed if result.error and not result.is_refused else []
+        if owed and _is_done(result):
+            done += owed
             answers += answer_after(plan, result, run)
             standing += filter(None, [standing_comment(plan, run.now, is_written=True)])
     for again, result in zip(mine, replied, strict=True):
+        owed = found.owed[again.stood.comment_key]
+        failed += owed if result.error and not result.is_refused else []
         if _is_done(result):
-            done += found.owed[again.stood.comment_key]
+            done += owed
             standing.append(stands(again, result, run))
-    if done:
-        run.memory.stage(Changes(answers=tuple(answers), standing=tuple(standing), renewed=tuple(done)))
+    late = tuple(replace(one, at=run.now) for one in failed) if len(found.owed) > MAX_RENEWALS else ()
+    if done or late:
+        run.memory.stage(Changes(answers=tuple(answers), standing=tuple(standing), owed=late, renewed=tuple(done)))
         run.memory.commit("Keep which comments were brought up to date")
     return replied
 

@@ -107,6 +107,21 @@ def test_one_that_a_person_deletes_is_not_written_again(answering: Stage) -> Non
     assert answer(answering, number).state == "removed"
 
 
+def test_one_that_a_person_deletes_before_it_could_be_updated_is_not_written_again(answering: Stage) -> None:
+    number = ask(answering)
+    answering.github.discussion(number).body += " And #1?"
+    answering.github.discussion(number).updated_at = answering.github.clock.stamp(None)
+    answering.github.clock.advance(600)
+    answering.github.faults.add("POST /graphql", "5xx", None, after=2)  # the discussion and its comments are read
+    answering.act("discussion", "edited", number)
+    answering.github.faults.clear()
+    assert answer(answering, number).state == "pending"
+    answering.github.delete_said(number, answering.github.discussion(number).comments[-1].id)
+    happens(answering, "schedule")
+    assert ours(answering, number) == []
+    assert answer(answering, number).state == "removed"
+
+
 def test_commands_work_there_too(answering: Stage) -> None:
     number = ask(answering)
     says(answering, number, "monalisa", "/precedent search cookie proxy")
@@ -164,6 +179,13 @@ def test_a_marked_answer_leaves_nothing_to_say(answering: Stage) -> None:
     assert ours(answering, number) == []
 
 
+def test_a_category_is_left_alone_by_its_name(answering: Stage) -> None:
+    settings(answering, f"{ANSWER}ignore:\n  labels: [announcements]\n")
+    number = answering.github.discuss("monalisa", *ASKED, category="Announcements")
+    happens(answering, "discussion", "created", number)
+    assert ours(answering, number) == []
+
+
 @pytest.mark.parametrize("fault", ["drop", "5xx"])
 def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault: str) -> None:
     number = answering.github.discuss("monalisa", *ASKED)
@@ -204,6 +226,28 @@ def test_a_token_that_may_only_read_them_says_so_and_posts_nothing(answering: St
     answering.act("discussion", "created", number)
     assert ours(answering, number) == []
     assert "discussions: write" in summary(answering)
+
+
+def test_comments_that_may_not_be_updated_any_more_hold_up_no_others(answering: Stage) -> None:
+    github, token = answering.github, answering.github.world.tokens[answering.github.token]
+    numbers = [github.discuss("monalisa", f"Logged out, {n}", "As in #3.") for n in range(20)]
+    issue = github.open_issue("monalisa", "Logged out again", "As in #3.")
+    for _ in range(5):
+        happens(answering, "schedule")
+    assert [len(ours(answering, number)) for number in numbers] == [1] * 20
+    assert "trust_proxy" in answering.comments(issue)[0]
+    token.permissions = {"issues": "write", "contents": "write", "discussions": "read"}
+    github.delete_issue(3)
+    answering.act("issues", "deleted", 3)
+    for _ in range(2):
+        github.clock.advance(600)
+        answering.act("schedule")
+    assert "trust_proxy" not in answering.comments(issue)[0]
+    token.permissions = {**token.permissions, "discussions": "write"}
+    for _ in range(4):
+        happens(answering, "schedule")
+    assert not [number for number in numbers if "trust_proxy" in ours(answering, number)[0]]
+    assert answering.memory().state.manifest.owed == ()
 
 
 def test_a_marker_of_a_stranger_is_no_comment_of_ours(answering: Stage) -> None:

@@ -511,6 +511,21 @@ def test_forget_takes_the_notices_on_duplicates_that_name_it(stage: Stage) -> No
     assert [notices(stage, key) for key in (number, further)] == [[], []]
 
 
+def test_forget_names_only_the_notices_that_stood(stage: Stage) -> None:
+    number = duplicate(stage)
+    fix(stage)
+    stage.github.faults.add("POST *comments", "5xx", times=None)
+    stage.github.clock.advance(3600)
+    stage.github.add_release("v2.3.0")
+    stage.act("release", "published")
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
+    assert "were deleted on" not in summary(stage)
+    (kept,) = stage.memory().state.thread_comments([number])[number].notices
+    assert (kept.state, kept.original) == ("removed", None)
+
+
 def test_a_quiet_day_costs_no_request_more(stage: Stage) -> None:
     """Without a new release the schedule reads as much as with the default setting."""
     run(stage, "schedule")

@@ -37,6 +37,7 @@ from tests.bench.elsewhere import (
     ARCHIVES,
     RUST,
     SPLITS,
+    CrossQuery,
     Organisation,
     cross_queries,
     links_between,
@@ -50,6 +51,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared/data"
 TARGET = Path(__file__).resolve().parents[2] / "bot/ranking/elsewhere.json"
 ORDER = ("text", "open", "age", "closed", "length", "title_found", "title_covered", "title_overlap", "length_ratio")
 CONFIDENCE = ("titles", "share", "place", "errors")
+SIBLINGS = ("labels", "numbers")
 CUT, SHOWN_FROM = 0.65, 0.65
 LATEST = datetime(2026, 1, 1, tzinfo=UTC)
 CUTS = (0.5, 0.55, 0.6, 0.65, 0.7)
@@ -142,12 +144,22 @@ def fit_confidence(rows: Sequence[GradedElsewhere], model: RankingWeights) -> Ra
     return replace(model, confidence=weights, intercept=intercept, cut=CUT)
 
 
+def older_half(org: Organisation) -> list[CrossQuery]:
+    queries = list(cross_queries(org))
+    return queries[: len(queries) // 2]
+
+
+def held_out(org: Organisation, others: Iterable[Organisation]) -> list[CrossQuery]:
+    """The queries that are in the older half of no split: some of the newer half of one are older ones of another."""
+    fitted = {query.key.thread for other in others for query in older_half(other)}
+    return [query for query in cross_queries(org) if query.key.thread not in fitted]
+
+
 def fit(orgs: Mapping[str, Organisation]) -> RankingWeights:
     """The order from the older half of the queries of both splits, the confidence from the graded pairs."""
     model, choices = shipped_elsewhere(), []
-    for org in (orgs["labels"], orgs["numbers"]):
-        queries = list(cross_queries(org))
-        for query in queries[: len(queries) // 2]:
+    for org in map(orgs.__getitem__, SIBLINGS):
+        for query in older_half(org):
             found = ask(org, query.key, org.others(query.key), model, late=False).ours
             right = [found.threads[one.found_as].key in query.relevant for one in found.ranked.candidates]
             choices.append(([one.features for one in found.ranked.candidates], right))
@@ -155,19 +167,17 @@ def fit(orgs: Mapping[str, Organisation]) -> RankingWeights:
     return fit_confidence(list(graded(orgs["archives"], model)), model)
 
 
-def report_order(name: str, org: Organisation, model: RankingWeights) -> None:
-    """The newer half of the queries, which the weights have not seen."""
-    queries = list(cross_queries(org))
-    held_out = queries[len(queries) // 2 :]
+def report_order(name: str, org: Organisation, queries: Sequence[CrossQuery], model: RankingWeights) -> None:
+    """The order of these queries, which the weights have not seen."""
     rows, loud, right = [], 0, 0
-    for query in held_out:
+    for query in queries:
         asked = ask(org, query.key, org.others(query.key), model, late=False)
         rows.append(places(asked, query.relevant))
         said = spoken(asked, model)[:MOST]
         loud += bool(said)
         right += any(one.thread.key in query.relevant for one in said)
-    since = org.threads[held_out[0].key].created_at
-    print(f"\n{name}: {len(org.repositories)} repositories, {len(held_out)} queries from {since:%Y-%m-%d} on")
+    since = org.threads[queries[0].key].created_at
+    print(f"\n{name}: {len(org.repositories)} repositories, {len(queries)} queries from {since:%Y-%m-%d} on")
     for way, ranks in (("plain BM25", [row[0] for row in rows]), ("ours", [row[1] for row in rows])):
         figures = RankMetrics.of(ranks).figures.items()
         print(f"  {way}: " + ", ".join(f"{k} {v.value:.3f} ({v.low:.3f}-{v.high:.3f})" for k, v in figures))
@@ -272,8 +282,8 @@ def main() -> None:
     if chosen.pairs:
         write_pairs(orgs, model, chosen.pairs)
         return
-    for name in ("labels", "numbers"):
-        report_order(name, orgs[name], model)
+    for name in SIBLINGS:
+        report_order(name, orgs[name], held_out(orgs[name], map(orgs.__getitem__, SIBLINGS)), model)
         report_rate(name, orgs[name], model)
     report_grades(list(graded(orgs["archives"], model)), model)
     report_silence(orgs["archives"], model)

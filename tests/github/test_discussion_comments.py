@@ -58,6 +58,14 @@ def test_all_comments_are_read_and_replies_are_not(github: FakeGitHub, talks: Di
     assert [comment["id"] for comment in talks.comments(number)] == said
 
 
+def test_a_comment_without_a_number_is_passed_over(github: FakeGitHub, talks: DiscussionComments) -> None:
+    number = github.discuss("hubot", "How?")
+    github.say(number, "octocat", "Like that.")
+    said = github.say(number, "octocat", "Or so.")
+    github.discussion(number).comments[0].id = 0  # GitHub's schema lets it be null
+    assert [comment["id"] for comment in talks.comments(number)] == [said]
+
+
 def test_what_is_no_discussion_is_gone_and_never_certainly(github: FakeGitHub, talks: DiscussionComments) -> None:
     issue = github.open_issue("hubot", "Crash")
     for asked in (lambda: talks.comments(issue), lambda: talks.create_comment(issue, "Hello")):
