@@ -133,6 +133,9 @@ class LanceCandidates:
     def close(self) -> None:
         self._database.close()
 
+    def exists(self) -> bool:
+        return bool(self._wait(self._current(), SEARCH_SECONDS))
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:

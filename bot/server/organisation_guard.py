@@ -151,6 +151,10 @@ class GuardedCandidates:
         self._guard = guard
         self._installation = installation
 
+    def exists(self) -> bool:
+        """As `Candidates.exists`."""
+        return self._call(lambda index: index.exists())
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +87,31 @@ def test_an_update_reads_only_what_changed_and_takes_out_what_is_gone(both: Orga
     both.remember("octo-org/sdk", gone, report(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
     assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 0}
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
+
+
+def test_what_was_forgotten_goes_also_where_nobody_knows_what_the_index_has(both: Organisation, call: Run) -> None:
+    """As after an update that was killed, or with another version of Precedent."""
+    both.remember("octo-org/sdk", Tombstone(12, THEN + timedelta(days=2), FORGOTTEN))
+    for file in organisation_folder(None).glob("threads-*.json"):
+        file.write_text("damaged")
+    assert changed(call, "update", "octo-org/sdk") == {"octo-org/sdk": 1}
+    assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
+
+
+def test_an_update_heals_an_index_whose_catalogue_was_deleted(both: Organisation, call: Run) -> None:
+    shutil.rmtree(organisation_folder(None) / INDEX / "here" / "catalogue.lance")
+    assert cites(call, "token") == []
+    assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
+    assert cites(call, "token") == ["octo-org/sdk#12"]
+
+
+def test_people_who_are_ignored_from_now_on_leave_the_index_with_their_words(town: Organisation, call: Run) -> None:
+    top = town.checkout("octo-org/app", "branch: precedent\n")
+    assert call("org", "add", top).code == 0
+    assert cites(call, "upgrade") == ["octo-org/app#7"]
+    (top / ".github/precedent.yml").write_text("ignore:\n  people: [octocat]\n")
+    assert changed(call, "update") == {"octo-org/app": 1}
+    assert (cites(call, "upgrade"), cites(call, "login")) == ([], ["octo-org/app#7"])
 
 
 def test_a_checkout_is_added_by_its_path_with_its_settings(town: Organisation, call: Run) -> None:

@@ -27,6 +27,9 @@ class Shelf:
     def __init__(self, *threads: OrganisationThread) -> None:
         self.threads, self.asked = threads, list[int]()
 
+    def exists(self) -> bool:
+        return True
+
     def search(
         self, words: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:

@@ -46,6 +46,10 @@ class Place:
         if self.fault:
             raise self.fault
 
+    def exists(self) -> bool:
+        self._ask("exists")
+        return True
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
