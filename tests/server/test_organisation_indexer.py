@@ -14,12 +14,14 @@ import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
 from bot.errors import UserError
+from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
 from bot.server.organisation_guard import REPAIR_AFTER, REST, OrganisationGuard
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.resync import Resync
+from bot.server.worker import HANGING
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
 from tests.server.organisation import TownIndex
@@ -233,6 +235,10 @@ def test_the_words_of_people_leave_the_index_when_the_settings_name_them(
     index.work()
     assert QUESTION in titles(index, sdk)
     assert not index.search("slow", sdk)
+
+
+def test_a_compaction_is_given_up_before_its_worker_counts_as_hung() -> None:
+    assert COMPACT_SECONDS < HANGING
 
 
 def test_a_large_memory_is_read_in_parts(
