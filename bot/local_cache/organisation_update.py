@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from bot.domain.card import key_of, name_of
 from bot.domain.organisation import OrganisationThread
-from bot.errors import PrecedentError
+from bot.errors import PrecedentError, UserError
 from bot.files import on_disk, regular_bytes, replace
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar, early_settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.organisation import (
     INDEX,
+    MAX_SOURCES,
     OrganisationSource,
     SourceList,
     SourceUpdate,
@@ -67,7 +68,7 @@ def is_store(folder: Path) -> bool:
 def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) -> list[SourceUpdate]:
     """Add repositories, of which only name or path and branch count, to the list and to the index.
 
-    Raises UserError if one of them has no memory that can be read; none is added then.
+    Raises UserError if one of them has no memory that can be read, or for too many; none is added then.
     """
     with _alone(doing.folder):
         listed, added = read_sources(doing.folder), []
@@ -76,6 +77,10 @@ def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) 
                 source = _identified(one, place.demand(), listed)
             listed = listed.with_source(source)
             added.append(source.number)
+        if len(listed.sources) > MAX_SOURCES:
+            raise UserError(
+                f"one folder holds at most {MAX_SOURCES:,} repositories: put others into another, with --org"
+            )
         write_sources(doing.folder, listed)
         return _update(listed, added, doing._replace(refresh=False))
 

@@ -143,6 +143,16 @@ def test_a_removed_repository_is_found_no_more_and_its_number_never_again(both: 
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
+def test_more_than_a_list_holds_are_refused_and_none_is_lost(
+    town: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.local_cache.organisation_update.MAX_SOURCES", 1)
+    assert call("org", "add", "octo-org/sdk").code == 0
+    assert "at most 1 repositories" in call("org", "add", "octo-org/app").err
+    assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/sdk"]
+    assert changed(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
+
+
 def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisation, call: Run) -> None:
     both.remote("octo-org/sdk").rename(both.folder / "away")
     both.remember("octo-org/app", report(8, "Zebrafinch colours are wrong"))
