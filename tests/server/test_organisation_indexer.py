@@ -195,9 +195,12 @@ def test_an_engine_that_is_down_is_told_once_and_heals(
     assert titles(index, sdk) == [QUESTION]
 
 
-def test_a_damaged_index_is_made_again_by_itself(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
+@pytest.mark.parametrize("damaged", ["**/*", "threads-*/**/*"])
+def test_a_damaged_index_is_made_again_by_itself(
+    index: TownIndex, town: Town, sdk: EventfulProject, damaged: str
+) -> None:
     index.work()
-    for file in (index.folder / str(index.installation)).rglob("*"):
+    for file in (index.folder / str(index.installation)).glob(damaged):
         if file.is_file():
             file.write_bytes(b"damaged")
     number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
