@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from bot.domain.card import key_of, name_of
 from bot.domain.organisation import OrganisationThread
-from bot.errors import PrecedentError
+from bot.errors import PrecedentError, UserError
 from bot.files import on_disk, regular_bytes, replace
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar, early_settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.organisation import (
     INDEX,
+    MAX_SOURCES,
     OrganisationSource,
     SourceList,
     SourceUpdate,
@@ -31,15 +32,12 @@ from bot.local_cache.organisation import (
 )
 from bot.local_cache.sync import memory_of
 from bot.memory.branch_store import alone
-from bot.organisation.documents import MemorySource, changed_threads, whole_memory
-from bot.reading.analyzer import ANALYSER_VERSION
+from bot.organisation.documents import MADE, MemorySource, changed_threads, whole_memory
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 
 BATCH = 500
 """Threads that are written to the index at once."""
 
-MADE = f"1 {ANALYSER_VERSION}"
-"""Changes whenever the same thread may give another document."""
 
 Marks = dict[str, str]
 """The name of each thread of a memory (`name_of`) → a mark that changes with it."""
@@ -70,7 +68,7 @@ def is_store(folder: Path) -> bool:
 def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) -> list[SourceUpdate]:
     """Add repositories, of which only name or path and branch count, to the list and to the index.
 
-    Raises UserError if one of them has no memory that can be read; none is added then.
+    Raises UserError if one of them has no memory that can be read, or for too many; none is added then.
     """
     with _alone(doing.folder):
         listed, added = read_sources(doing.folder), []
@@ -79,6 +77,10 @@ def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) 
                 source = _identified(one, place.demand(), listed)
             listed = listed.with_source(source)
             added.append(source.number)
+        if len(listed.sources) > MAX_SOURCES:
+            raise UserError(
+                f"one folder holds at most {MAX_SOURCES:,} repositories: put others into another, with --org"
+            )
         write_sources(doing.folder, listed)
         return _update(listed, added, doing._replace(refresh=False))
 
@@ -140,6 +142,7 @@ class _RebuildReader:
     def __init__(self, listed: SourceList, doing: OrganisationUpdate) -> None:
         self._listed, self._doing = listed, doing
         self._marks: dict[int, Marks] = {}
+        self._made: dict[int, str] = {}
         self._counts: dict[int, int] = {}
 
     def threads(self) -> Iterator[OrganisationThread]:
@@ -163,21 +166,22 @@ class _RebuildReader:
                     self._counts[source.number] += 1
                     tick(1)
             self._marks[source.number] = marks
+            self._made[source.number] = _made(place)
             self._listed = self._listed.with_source(_read(source, place, marks, begun))
 
     def finished(self) -> list[SourceUpdate]:
         """What was done, after the new index took the place of the old one."""
         for number, marks in self._marks.items():
-            _write_marks(self._doing.folder, number, marks)
+            _write_marks(self._doing.folder, number, marks, self._made[number])
         write_sources(self._doing.folder, self._listed)
         return [SourceUpdate(one, self._counts.get(one.number, 0)) for one in self._listed.sources]
 
 
 def _update(listed: SourceList, wanted: Collection[int], doing: OrganisationUpdate) -> list[SourceUpdate]:
     done = []
-    if not _has_index(doing.folder):
-        _forget_marks(doing.folder, listed)
     with open_index(doing.folder) as index:
+        if not index.exists():
+            _forget_marks(doing.folder, listed)
         for source in (one for one in listed.sources if one.number in wanted):
             listed = listed._replace(revision=_revision(listed))
             try:
@@ -199,14 +203,16 @@ def _update_one(
 ) -> SourceUpdate:
     begun = datetime.now(UTC)
     with open_memory(doing.options(source)) as place:
-        known = _known_marks(doing.folder, source.number)
+        known = _known_marks(doing.folder, source.number, _made(place))
         if known and place.demand().local_cache.fact("stamp") == source.tip:
             return SourceUpdate(_read(source, place, known, begun))
+        if not known:  # nobody knows what the index has of it, and what of that is gone by now
+            index.delete(source.number)
         marks = marks_of(place.demand())
         names = [name for name in {**known, **marks} if known.get(name) != marks.get(name)]
         if names:
             _write(names, source, place, _Writing(index, revision, doing.progress))
-        _write_marks(doing.folder, source.number, marks)  # last: a kill before it only repeats the work
+        _write_marks(doing.folder, source.number, marks, _made(place))  # last: a kill before it only repeats the work
         return SourceUpdate(_read(source, place, marks, begun), len(names))
 
 
@@ -259,24 +265,23 @@ def marks_of(place: LocalMemory) -> Marks:
     }
 
 
-def _known_marks(folder: Path, number: int) -> Marks:
+def _made(place: LocalMemory) -> str:
+    """What documents depend on besides the memory: other people are left out of them with other settings."""
+    return " ".join([MADE, *sorted(early_settings_of(place).people)])
+
+
+def _known_marks(folder: Path, number: int, made: str) -> Marks:
     """The marks of what the index has; {} if all has to be read again."""
     with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, PrecedentError):
         fields = json.loads(regular_bytes(_marks_file(folder, number)) or b"")
-        if fields["made"] == MADE:
+        if fields["made"] == made:
             return {str(name): str(mark) for name, mark in fields["threads"].items() if name[:1] in ("#", "=")}
     return {}
 
 
-def _write_marks(folder: Path, number: int, marks: Mapping[str, str]) -> None:
+def _write_marks(folder: Path, number: int, marks: Mapping[str, str], made: str) -> None:
     with on_disk(f"write in {folder}"):
-        replace(_marks_file(folder, number), json.dumps({"made": MADE, "threads": marks}).encode())
-
-
-def _has_index(folder: Path) -> bool:
-    """Whether there is anything in the index: somebody may have deleted it."""
-    index = folder / INDEX
-    return index.is_dir() and any(index.iterdir())
+        replace(_marks_file(folder, number), json.dumps({"made": made, "threads": marks}).encode())
 
 
 def _forget_marks(folder: Path, listed: SourceList) -> None:

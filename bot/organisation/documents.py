@@ -13,12 +13,15 @@ from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId, Tombstone
 from bot.index.document import unvouched_until
 from bot.memory.memory import Memory
-from bot.reading.analyzer import body_terms, terms
+from bot.reading.analyzer import ANALYSER_VERSION, body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.recall.answer import as_of, known_endings
 from bot.recall.elsewhere import TITLE_REPEATS
 from bot.recall.library import Library, WithoutWords
 from bot.recall.reasons import opening
+
+MADE = f"1 {ANALYSER_VERSION}"
+"""Changes whenever the same thread may give another document."""
 
 MAX_TERMS = 400
 """Most distinct terms of an opening text that are indexed, the most frequent first; longer texts are logs."""

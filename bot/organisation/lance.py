@@ -44,7 +44,10 @@ WRITE_SECONDS = 60.0
 """For one batch."""
 
 BUILD_SECONDS = 3_600.0
-"""For an index, or a compaction."""
+"""For an index."""
+
+COMPACT_SECONDS = 600.0
+"""A worker of the server that is silent for longer counts as hung."""
 
 SMALL_BATCH, LARGE_BATCH = 500, 10_000
 TRIES = 10
@@ -133,6 +136,9 @@ class LanceCandidates:
     def close(self) -> None:
         self._database.close()
 
+    def exists(self) -> bool:
+        return bool(self._wait(self._current(), SEARCH_SECONDS))
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
@@ -197,7 +203,7 @@ class LanceCandidates:
             return
         table = self._wait(self._database.open_table(THREADS + generation), WRITE_SECONDS)
         try:
-            self._wait(table.optimize(cleanup_older_than=READERS_LEAVE), BUILD_SECONDS)
+            self._wait(table.optimize(cleanup_older_than=READERS_LEAVE), COMPACT_SECONDS)
         except OrganisationUnavailable as error:
             if not _BUSY.search(str(error)):
                 raise  # else others write much just now: the next compaction takes it in

@@ -14,12 +14,15 @@ from bot.errors import UserError
 from bot.questions.requests import OrganisationRequest
 from bot.questions.views import COMMIT, Item, Row, Shape, full_row, holds
 from bot.reading.analyzer import terms
-from bot.recall.candidates import Candidates
+from bot.recall.candidates import Candidates, OrganisationUnavailable
 
 ASKED = (200, 2_000, 20_000)
 """How many threads the engine is asked for: more where filters leave too few of them."""
 
 IN_TITLES = "Phrases are looked for in titles only: the index of an organisation has no texts."
+
+
+CUT = "Only the best {:,} threads were looked through: try rarer words."
 
 
 class OrganisationHit(NamedTuple):
@@ -50,13 +53,22 @@ def search_organisation(asked: OrganisationRequest, index: Candidates, names: Ma
     """
     weights = _weights(asked, index)
     found: list[OrganisationHit] = []
+    looked, is_all = 0, False
     for most in ASKED:
         asked_for = max(most, asked.limit)
-        candidates = index.search([*weights], [*names], before=asked.meant.before, limit=asked_for)
-        found = [hit for hit in _judged(candidates, weights, names) if hit.part >= LEAST_PART and asked.keeps(hit.card)]
-        if len(found) >= asked.limit or len(candidates) < asked_for:
+        try:
+            candidates = index.search([*weights], [*names], before=asked.meant.before, limit=asked_for)
+        except OrganisationUnavailable:  # so many may take too long
+            if not looked:
+                raise
             break
-    return OrganisationHits(tuple(found[: asked.limit]), (IN_TITLES,) if asked.meant.phrases else ())
+        looked, is_all = len(candidates), len(candidates) < asked_for
+        found = [hit for hit in _judged(candidates, weights, names) if hit.part >= LEAST_PART and asked.keeps(hit.card)]
+        if len(found) >= asked.limit or is_all:
+            break
+    is_cut = len(found) < asked.limit and not is_all
+    notes = (IN_TITLES,) * bool(asked.meant.phrases) + (CUT.format(looked),) * is_cut
+    return OrganisationHits(tuple(found[: asked.limit]), notes)
 
 
 def _weights(asked: OrganisationRequest, index: Candidates) -> dict[str, float]:

@@ -21,6 +21,9 @@ class Candidates(Protocol):
     A derived read model: the memory branches are the truth, and `rebuild` makes it from them.
     """
 
+    def exists(self) -> bool:
+        """Whether anything was ever written: False again when somebody deleted the whole index."""
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:

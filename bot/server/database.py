@@ -80,7 +80,8 @@ create table if not exists repositories (
   pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '', visibility text not null default 'private',
-  shares text not null default '[]', indexed integer not null default 0);
+  shares text not null default '[]', indexed integer not null default 0,
+  people text not null default '');
 create table if not exists organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,
   changed_at {big} not null, attempts integer not null default 0, next_at {big} not null default 0);
@@ -148,6 +149,7 @@ MOVES = {
         "alter table repositories add column visibility text not null default 'private'",
         "alter table repositories add column shares text not null default '[]'",
         "alter table repositories add column indexed integer not null default 0",
+        "alter table repositories add column people text not null default ''",
     ),
 }
 """Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""

@@ -168,7 +168,7 @@ class Inbox:
             before = known.repository(work.repository)
             row = _row_after_run(before, work, report, now)
             known.keep(row)
-            note_run(ending, work, row, report.changed, before.last_run, now)
+            note_run(ending, work, row, report, before.last_run, now)
             _close_run(ending, work, report, now)
             if report.requeue_after:
                 _look_again(ending, work, row, now, report)

@@ -208,6 +208,7 @@ class RunReport:
     off it is in milliseconds, for the run that comes then. ``is_unread``: the repository's history was never read
     completely; None if the run did not get that far. ``history``: the part of a history that it read, None if nothing
     of one is left. ``rates``: what is left of GitHub's limits. ``changed``: the threads that it changed in memory.
+    ``people``: a fingerprint of ``ignore.people``, None if the run did not read the settings.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -224,6 +225,7 @@ class RunReport:
     is_unread: bool | None = False
     history: HistoryPart | None = None
     changed: frozenset[int] = frozenset()
+    people: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.server.database import Database, Row, Transaction, written
-from bot.server.model import DAY, HOUR, MINUTE, Instant, Lease, PendingWork, Priority, RepositoryKey, RepositoryRow
+from bot.server.model import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Instant,
+    Lease,
+    PendingWork,
+    Priority,
+    RepositoryKey,
+    RepositoryRow,
+    RunReport,
+)
 from bot.server.queue import WorkQueue, add_work
 from bot.server.scope import RepositoryScope
 
@@ -70,20 +81,26 @@ def note_run(
     ending: Transaction,
     work: PendingWork,
     row: RepositoryRow,
-    changed: Collection[int],
+    report: RunReport,
     last_run: Instant,
     now: Instant,
 ) -> None:
     """Note what a run changed in memory, in the transaction that ends it; ``row`` is the repository after it.
 
-    A whole memory is noted when its history was just read, when very much changed, and when a run since ``last_run``
-    never ended: it may have pushed.
+    A whole memory is noted when its history was just read, when very much changed, when the words of other people are
+    to be left out, and when a run since ``last_run`` never ended: it may have pushed.
     """
     key = work.repository
     if not key.number or not _is_on(ending):
         return
-    known = ending.row("select indexed from repositories where key = :key", key=key.text)
+    known, changed = (
+        ending.row("select indexed, people from repositories where key = :key", key=key.text),
+        report.changed,
+    )
     is_whole = len(changed) > MOST_CHANGED or not (known and known["indexed"]) or _was_cut_off(ending, work, last_run)
+    if known and report.people not in (None, known["people"]):
+        is_whole = True
+        ending.change("update repositories set people = :people where key = :key", people=report.people, key=key.text)
     if is_whole and not (row.is_unread or row.history):
         _put(ending, [(key, None)], now)
         _mark(ending, [key], is_indexed=True)
@@ -92,6 +109,12 @@ def note_run(
         _mark(ending, [key], is_indexed=False)
     if 0 < len(changed) <= MOST_CHANGED:
         _put(ending, [(key, sorted(changed))], now)
+
+
+def people_digest(people: Collection[str]) -> str:
+    """A fingerprint of logins in any order and case, "" for none."""
+    names = " ".join(sorted(login.casefold() for login in people))
+    return hashlib.sha256(names.encode()).hexdigest()[:16] if names else ""
 
 
 def note_gone(losing: Transaction, repository: RepositoryKey, now: Instant) -> None:
@@ -161,7 +184,7 @@ class OrganisationChanges:
             return bool(asking.change(sql, name=f"{NEXT_REPAIR}{installation}", next=now + REPAIR_AGAIN, now=now))
 
     def repaired(self, installation: int) -> None:
-        """Note all memories of an installation, whose index is new and empty."""
+        """Note all memories of an installation, whose index is new and empty, in place of what was noted before."""
         now = self._now()
         with self._database.transaction() as putting:
             putting.change(
@@ -169,6 +192,8 @@ class OrganisationChanges:
                 name=f"{NEXT_REPAIR}{installation}",
                 next=now + REPAIR_EVERY,
             )
+            sql = "delete from organisation_changes where installation = :installation"
+            putting.change(sql, installation=installation)
             _put(putting, [(key, None) for key in _indexed(putting, installation)], now)
 
     def installations(self) -> list[int]:
@@ -206,12 +231,15 @@ class OrganisationChanges:
     def align(self, place: str, scope: RepositoryScope) -> int:
         """Note every repository whose memory is not in the index and should be, or is and should not be any more.
 
-        ``place`` is where the index is: all are read again when that changes. Returns how many were noted.
+        ``place`` is where the index is: when that changes, or what documents are made of, all are read again, and
+        those that are gone are noted too, as the index may have them from earlier. Returns how many were noted.
         """
-        note = written({"place": hashlib.sha256(place.encode()).hexdigest()[:16]})
+        from bot.organisation.documents import MADE  # not where the queue is only listed: it loads the analyser
+
+        note = written({"place": hashlib.sha256(f"{MADE} {place}".encode()).hexdigest()[:16]})
         with self._database.transaction() as aligning:
             known = aligning.row("select note from heartbeats where name = :name", name=PLACE)
-            if known is None or known["note"] != note:
+            if is_new := known is None or known["note"] != note:
                 _forget(aligning)
                 aligning.change(
                     "insert into heartbeats (name, said_at, note) values (:name, :now, :note)",
@@ -223,7 +251,8 @@ class OrganisationChanges:
             for row in aligning.rows("select * from repositories order by key"):
                 key, belongs = _repository(row), row["state"] != "gone" and scope.includes(row["name"])
                 is_read = not (row["unread"] or row["history"])
-                if key.number and belongs != bool(row["indexed"]) and (is_read or not belongs):
+                is_wrong = belongs != bool(row["indexed"]) or (is_new and not belongs)
+                if key.number and is_wrong and (is_read or not belongs):
                     wrong[belongs].append(key)
             for belongs, keys in wrong.items():
                 _mark(aligning, keys, is_indexed=belongs)

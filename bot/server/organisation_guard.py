@@ -93,8 +93,11 @@ class OrganisationGuard:
         with self._lock:
             self._writes[installation] = 0 if compacted else self._writes[installation] + 1
 
-    def call(self, installation: int, ask: Callable[[Candidates], T]) -> T:
-        """Ask an index. Raises OrganisationUnavailable at once while it rests, and for whatever goes wrong."""
+    def call(self, installation: int, ask: Callable[[Candidates], T], *, heals: bool = True) -> T:
+        """Ask an index. Raises OrganisationUnavailable at once while it rests, and for whatever goes wrong.
+
+        ``heals``: an answer means that the index is well again.
+        """
         answer: list[T] = []
         with self._lock:
             trouble = self._troubles.get(installation)
@@ -102,7 +105,8 @@ class OrganisationGuard:
                 raise Resting("the organisation's index failed a moment ago: it is asked again soon")
         error = caught(lambda: answer.append(ask(self._opened(installation))))
         if error is None:
-            self._answered(installation)
+            if heals:
+                self._answered(installation)
             return answer[0]
         self._failed(installation, str(error), may_repair=bool(error.remedy))
         raise error if isinstance(error, OrganisationUnavailable) else OrganisationUnavailable(str(error))
@@ -151,6 +155,10 @@ class GuardedCandidates:
         self._guard = guard
         self._installation = installation
 
+    def exists(self) -> bool:
+        """As `Candidates.exists`, which reads no thread: they may be damaged all the same."""
+        return self._guard.call(self._installation, lambda index: index.exists(), heals=False)
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
@@ -164,8 +172,8 @@ class GuardedCandidates:
         return found
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
-        """As `Candidates.rarity`."""
-        return self._call(lambda index: index.rarity(terms))
+        """As `Candidates.rarity`, which reads no thread either."""
+        return self._guard.call(self._installation, lambda index: index.rarity(terms), heals=False)
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
         """As `Candidates.upsert`."""

@@ -91,12 +91,22 @@ class OrganisationIndexer:
         self._changes.finish(lease, self._installation, round(1000 * pause))
 
     def _repair(self) -> None:
-        """Replace a damaged index by an empty one: what it had is read again, a part at a time."""
-        if not self._guard.is_damaged(self._installation) or not self._changes.may_repair(self._installation):
-            return
-        if caught(lambda: self._index.rebuild(())) is None:
+        """Replace an index that is damaged, or not there, by an empty one: what it had is read again, part by part."""
+        is_damaged = self._guard.is_damaged(self._installation)
+        is_wanted = self._changes.may_repair(self._installation) if is_damaged else self._is_missing()
+        if is_wanted and caught(lambda: self._index.rebuild(())) is None:
             self._changes.repaired(self._installation)
-            log.warning("the organisation's index was damaged: it is made again from the memory branches")
+            if is_damaged:
+                log.warning("the organisation's index was damaged: it is made again from the memory branches")
+            else:
+                log.info("the organisation has no index, or none any more: it is made from the memory branches")
+
+    def _is_missing(self) -> bool:
+        """Whether there is no index for certain."""
+        try:
+            return not self._index.exists()
+        except OrganisationUnavailable:  # told by the guard
+            return False
 
     def _apply(self, taken: Sequence[IndexChange]) -> None:
         repository = taken[0].repository

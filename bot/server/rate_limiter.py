@@ -13,6 +13,7 @@ from ipaddress import IPv6Address, ip_address
 from threading import Lock
 from typing import TypeVar
 
+from bot.errors import StoreError
 from bot.memory.store import Edits, Snapshot, Store
 from bot.server.changed_threads import changed_threads
 from bot.server.model import MINUTE, Instant, Stopping
@@ -67,7 +68,11 @@ class PacedStore:
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         """See `Store.write`. Waits for the limit first. Raises Stopping."""
         self._pace.room((*self._earlier, *self.pushes), self._stop)
-        written = self._store.write(base, edits, message, squash=squash)
+        try:
+            written = self._store.write(base, edits, message, squash=squash)
+        except StoreError:
+            self.changed |= changed_threads(base, edits)  # it may have arrived, and its answer been lost
+            raise
         if written is not base:
             self.pushes.append(self._pace.clock())
             self.changed |= changed_threads(base, edits)

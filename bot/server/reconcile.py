@@ -70,6 +70,7 @@ from bot.server.model import (
     RunReport,
     Stopping,
 )
+from bot.server.organisation_changes import people_digest
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.organisation_search import CheckedSearch
 from bot.server.rate_limiter import PacedStore
@@ -216,6 +217,9 @@ class RepositoryRun:
     other_reads: int = 0
     """Requests that checked what other repositories show."""
 
+    people: str | None = None
+    """As in `RunReport`."""
+
     known_limit: RateLimited | None = None
     """Why this run does not ask for history: a limit that another run met."""
 
@@ -240,6 +244,7 @@ class RepositoryRun:
             notes=tuple(self.run_log.notes),
             rates=self.budget.rates,
             changed=frozenset(self.store.changed) if self.store else frozenset(),
+            people=self.people,
         )
         return list(self.results.values()), told
 
@@ -261,6 +266,7 @@ class RepositoryRun:
         self.run_log.on_stage("settings")
         chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
         register.share(repository, chosen.settings.organisation.share_with)
+        self.people = people_digest(chosen.settings.ignore.people)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrowed(repository) as keep:

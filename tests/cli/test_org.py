@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,6 +89,31 @@ def test_an_update_reads_only_what_changed_and_takes_out_what_is_gone(both: Orga
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
 
 
+def test_what_was_forgotten_goes_also_where_nobody_knows_what_the_index_has(both: Organisation, call: Run) -> None:
+    """As after an update that was killed, or with another version of Precedent."""
+    both.remember("octo-org/sdk", Tombstone(12, THEN + timedelta(days=2), FORGOTTEN))
+    for file in organisation_folder(None).glob("threads-*.json"):
+        file.write_text("damaged")
+    assert changed(call, "update", "octo-org/sdk") == {"octo-org/sdk": 1}
+    assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
+
+
+def test_an_update_heals_an_index_whose_catalogue_was_deleted(both: Organisation, call: Run) -> None:
+    shutil.rmtree(organisation_folder(None) / INDEX / "here" / "catalogue.lance")
+    assert cites(call, "token") == []
+    assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
+    assert cites(call, "token") == ["octo-org/sdk#12"]
+
+
+def test_people_who_are_ignored_from_now_on_leave_the_index_with_their_words(town: Organisation, call: Run) -> None:
+    top = town.checkout("octo-org/app", "branch: precedent\n")
+    assert call("org", "add", top).code == 0
+    assert cites(call, "upgrade") == ["octo-org/app#7"]
+    (top / ".github/precedent.yml").write_text("ignore:\n  people: [octocat]\n")
+    assert changed(call, "update") == {"octo-org/app": 1}
+    assert (cites(call, "upgrade"), cites(call, "login")) == ([], ["octo-org/app#7"])
+
+
 def test_a_checkout_is_added_by_its_path_with_its_settings(town: Organisation, call: Run) -> None:
     town.remember("octo-org/hush", report(1, "Zebrafinch"))
     top = town.checkout("octo-org/sdk", "branch: precedent\n")
@@ -117,6 +143,16 @@ def test_a_removed_repository_is_found_no_more_and_its_number_never_again(both: 
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
+def test_more_than_a_list_holds_are_refused_and_none_is_lost(
+    town: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.local_cache.organisation_update.MAX_SOURCES", 1)
+    assert call("org", "add", "octo-org/sdk").code == 0
+    assert "at most 1 repositories" in call("org", "add", "octo-org/app").err
+    assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/sdk"]
+    assert changed(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
+
+
 def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisation, call: Run) -> None:
     both.remote("octo-org/sdk").rename(both.folder / "away")
     both.remember("octo-org/app", report(8, "Zebrafinch colours are wrong"))
@@ -141,6 +177,9 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisat
         (("org", "add"), "name the repositories to add: OWNER/NAME, or the path of a checkout"),
         (("org", "list", "octo-org/sdk"), "list takes no repository: it is for all of them"),
         (("org", "update", "--memory-branch", "x"), "--memory-branch is for add"),
+        (("org", "rebuild", "octo-org/sdk", "--data", "x"), "rebuild takes no repository: it is for all of them"),
+        (("org", "rebuild", "--org", "x", "--installation", "7"), "--data, --database-url, --organisation and "),
+        (("org", "list", "--database-url", "sqlite:///x"), "--data, --database-url, --organisation and "),
         (("org", "add", "../nowhere"), "'../nowhere' is neither a folder nor OWNER/NAME"),
         (("org", "add", "."), "this is no git checkout: "),
         (("org", "add", "octo-org/sdk", "octo-org/none"), "the memory could not be fetched: "),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from bot.questions.requests import OrganisationRequest, SearchFilter
 from bot.questions.views import ending
 from bot.reading.analyzer import terms
 from bot.reading.search_query import search_query
+from bot.recall.candidates import OrganisationUnavailable
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = {1: "octo-org/sdk", 2: "octo-org/app"}
@@ -26,6 +28,9 @@ class Shelf:
 
     def __init__(self, *threads: OrganisationThread) -> None:
         self.threads, self.asked = threads, list[int]()
+
+    def exists(self) -> bool:
+        return True
 
     def search(
         self, words: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
@@ -67,6 +72,25 @@ def test_a_hit_holds_half_of_the_words_by_rarity() -> None:
     assert found[0].part == pytest.approx((1 / 2) / (1 / 2 + 1 / 9))
     assert found[0].terms == ("zebrafinch",)
     assert search_organisation(request("proxy quagga"), shelf, NAMES).found == ()  # which nobody has
+
+
+def test_what_was_found_stays_where_a_longer_look_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf(*(thread(number, "proxy", author="hubot" if number == 9 else "me") for number in range(1, 1_001)))
+    at_once = shelf.search
+
+    def slow(words: Sequence[str], scope: Collection[int], **how: Any) -> list[FoundThread]:
+        if how["limit"] > most:
+            raise OrganisationUnavailable("it did not answer")
+        return at_once(words, scope, **how)
+
+    monkeypatch.setattr(shelf, "search", slow)
+    most = 200
+    hits = search_organisation(request("proxy", author="hubot"), shelf, NAMES)
+    assert [hit.thread.id for hit in hits.found] == [9]
+    assert hits.notes == ("Only the best 200 threads were looked through: try rarer words.",)
+    most = 0
+    with pytest.raises(OrganisationUnavailable):
+        search_organisation(request("proxy"), shelf, NAMES)
 
 
 def test_it_looks_further_where_filters_leave_too_little() -> None:

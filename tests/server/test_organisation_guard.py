@@ -46,6 +46,10 @@ class Place:
         if self.fault:
             raise self.fault
 
+    def exists(self) -> bool:
+        self._ask("exists")
+        return True
+
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
@@ -180,6 +184,22 @@ def test_only_what_a_rebuild_may_repair_counts_as_damage_and_only_after_a_while(
         place.now += REST
         fails(guard)
     assert guard.is_damaged(7) is is_damaged
+
+
+def test_what_reads_no_thread_says_nothing_of_damage(caplog: pytest.LogCaptureFixture) -> None:
+    """Each search asks for the rarity of its words first, from another table."""
+    damage = OrganisationUnavailable("it cannot be read", "run: precedent org rebuild")
+    place = Place(fault=damage)
+    guard = place.guard()
+    fails(guard)
+    while place.now <= REPAIR_AFTER:
+        place.now, place.fault = place.now + REST, None
+        assert guard.index(7).exists()
+        guard.index(7).rarity(["crash"])
+        place.fault = damage
+        fails(guard)
+    assert guard.is_damaged(7)
+    assert caplog.text.count("it cannot be read") == 1
 
 
 def test_writes_are_counted_until_the_next_compaction() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,15 @@ import pytest
 from bot.cli.commands.org_server import rebuild_on_server
 from bot.domain.answer import OrganisationKey
 from bot.errors import UserError
+from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
-from bot.server.organisation_guard import REPAIR_AFTER, REST
+from bot.server.organisation_guard import REPAIR_AFTER, REST, OrganisationGuard
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.resync import Resync
+from bot.server.worker import HANGING
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
 from tests.server.organisation import TownIndex
@@ -198,9 +201,12 @@ def test_an_engine_that_is_down_is_told_once_and_heals(
     assert titles(index, sdk) == [QUESTION]
 
 
-def test_a_damaged_index_is_made_again_by_itself(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
+@pytest.mark.parametrize("damaged", ["**/*", "threads-*/**/*"])
+def test_a_damaged_index_is_made_again_by_itself(
+    index: TownIndex, town: Town, sdk: EventfulProject, damaged: str
+) -> None:
     index.work()
-    for file in (index.folder / str(index.installation)).rglob("*"):
+    for file in (index.folder / str(index.installation)).glob(damaged):
         if file.is_file():
             file.write_bytes(b"damaged")
     number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
@@ -212,6 +218,36 @@ def test_a_damaged_index_is_made_again_by_itself(index: TownIndex, town: Town, s
         town.pass_time(REST)
         spent += REST
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
+
+
+def test_an_index_that_somebody_deleted_is_made_again_at_the_next_change(
+    index: TownIndex, town: Town, sdk: EventfulProject
+) -> None:
+    index.work()
+    shutil.rmtree(index.folder)
+    index.guard = OrganisationGuard(index._open, town.here.inbox.count_up)  # a process of another container
+    number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
+    town.tell(sdk, number)
+    town.settle()
+    index.work()
+    assert titles(index, sdk) == ["Sessions are lost", QUESTION]
+
+
+def test_the_words_of_people_leave_the_index_when_the_settings_name_them(
+    index: TownIndex, town: Town, sdk: EventfulProject
+) -> None:
+    index.work()
+    assert index.search("slow", sdk)
+    town.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
+    town.ask(sdk)
+    town.settle()
+    index.work()
+    assert QUESTION in titles(index, sdk)
+    assert not index.search("slow", sdk)
+
+
+def test_a_compaction_is_given_up_before_its_worker_counts_as_hung() -> None:
+    assert COMPACT_SECONDS < HANGING
 
 
 def test_a_large_memory_is_read_in_parts(

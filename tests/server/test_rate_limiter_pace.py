@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from bot.errors import TipMoved
+from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
+from bot.memory.store import Edits, Snapshot
 from bot.server.model import Instant, Stopping
 from bot.server.rate_limiter import RateLimiter
 
@@ -119,3 +121,15 @@ def test_a_push_that_waits_ends_when_the_server_stops(pace: RateLimiter, tmp_pat
     stop.set()
     with pytest.raises(Stopping):
         store.write(base, {"file": b"1"}, "one")
+
+
+def test_threads_of_a_push_whose_answer_is_lost_count_as_changed(tmp_path: Path) -> None:
+    class Lossy(FolderStore):
+        def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> NoReturn:
+            super().write(base, edits, message, squash=squash)
+            raise StoreError("the connection broke")
+
+    store = RateLimiter(6, lambda: BEGAN).store(Lossy(tmp_path), (), threading.Event())
+    with pytest.raises(StoreError):
+        store.write(store.open(), {"records/0000/7.json": b"{}"}, "one")
+    assert store.changed == {7}

@@ -32,17 +32,24 @@ _ALONE = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "log
 
 def run_org(given: argparse.Namespace) -> CommandResult:
     """Change or list the repositories of an organisation's folder."""
-    if given.action == "rebuild" and given.org is None and _is_on_server(given):
-        from bot.cli.commands.org_server import rebuild_on_server
-
-        return rebuild_on_server(given)
-    folder = organisation_folder(given.org)
     if given.action in ("add", "remove") and not given.repositories:
         raise UserError(f"name the repositories to {given.action}: OWNER/NAME, or the path of a checkout")
     if given.action in ("list", "rebuild") and given.repositories:
         raise UserError(f"{given.action} takes no repository: it is for all of them")
     if given.memory_branch and given.action != "add":
         raise UserError("--memory-branch is for add")
+    if (
+        given.action == "rebuild"
+        and given.org is None
+        and (_names_server(given) or os.environ.get("PRECEDENT_ORGANISATION"))
+    ):
+        from bot.cli.commands.org_server import rebuild_on_server
+
+        return rebuild_on_server(given)
+    if _names_server(given):
+        options = "--data, --database-url, --organisation and --installation"
+        raise UserError(f"{options} are for a rebuild on a server: leave them or --org out")
+    folder = organisation_folder(given.org)
     done = _done(given, folder)
     rows = [_row(source, changed) for source, changed in done]
     faults = [source for source, _ in done if source.fault]
@@ -56,9 +63,9 @@ def run_org(given: argparse.Namespace) -> CommandResult:
     return CommandResult(shown, 1 if faults and given.action != "list" else 0)
 
 
-def _is_on_server(given: argparse.Namespace) -> bool:
-    """Whether the index of a server is meant: an option or the variable names it."""
-    return any((given.data, given.database_url, given.organisation, os.environ.get("PRECEDENT_ORGANISATION")))
+def _names_server(given: argparse.Namespace) -> bool:
+    """Whether an option says that the index of a server is meant."""
+    return any((given.data, given.database_url, given.organisation, given.installation))
 
 
 def _done(given: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate]:
