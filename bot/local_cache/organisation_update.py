@@ -247,10 +247,10 @@ def _addressed(thread: OrganisationThread, place: LocalMemory) -> OrganisationTh
 def _read(source: OrganisationSource, place: LocalMemory, marks: Marks, begun: datetime) -> OrganisationSource:
     """The source after its memory was read; with a fault if that is only as it was once fetched."""
     fetched = place.local_cache.fact("fetched")
-    is_old = bool(fetched) and place.store is None and fetched < begun.isoformat(timespec="seconds")
+    is_old = bool(fetched) and place.store is None and datetime.fromisoformat(fetched) < begun
     return source._replace(
         tip=place.local_cache.fact("stamp"),
-        updated=fetched if is_old else begun.isoformat(timespec="seconds"),
+        updated=(datetime.fromisoformat(fetched) if is_old else begun).isoformat(timespec="seconds"),
         threads=len(marks),
         fault=place.note.partition("\n")[0] if is_old else "",
     )

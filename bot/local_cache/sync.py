@@ -84,7 +84,7 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
             memory = Memory(ReadOnlyStore(store)).open()
             _filled(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
     with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
-        note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
+        note(database, "fetched", datetime.now(UTC).isoformat())
     return ""
 
 
