@@ -108,17 +108,17 @@ class Writer:
         return code == 0
 
 
-def race(total: int, seed: int, folder: Path) -> tuple[int, float]:
-    """Let both write, kill one now and then; how many kills, in how many seconds."""
+def race(total: int, seed: int, folder: Path, longest: float = 12) -> tuple[int, float]:
+    """Let both write, and kill one at most every ``longest`` seconds; how many kills, in how many seconds."""
     chance, kills, begun = random.Random(seed), 0, time.monotonic()
     writers = [Writer(number, total, folder) for number in (0, 1)]
     for writer in writers:
         writer.start()
     try:
         while left := [writer for writer in writers if not writer.is_finished]:
-            time.sleep(chance.uniform(1, 12))
+            time.sleep(chance.uniform(1, longest))
             writer = chance.choice(left)
-            if writer.has_written and chance.random() < 0.5 and not writer.is_finished:
+            if writer.has_written and (not kills or chance.random() < 0.5) and not writer.is_finished:
                 writer.kill()
                 writer.start()
                 kills += 1

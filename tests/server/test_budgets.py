@@ -222,8 +222,8 @@ def use_up(town: Town, resource: str, installation: int, but: int) -> None:
     allowance.used = max(allowance.used, allowance.limit - but)
 
 
-def is_history(request: str) -> bool:
-    return request.endswith(("/timeline", "/graphql"))
+OF_HISTORY = {CORE: "/timeline", GRAPHQL: "/graphql"}
+"""How the path of a request for history ends that counts towards a limit. Discussions ask for GraphQL anyway."""
 
 
 def another_worker(town: Town, within: ExitStack) -> RunDependencies:
@@ -289,7 +289,8 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
         town.hear_of(project, Event("catch-up"))
     repositories, kept = [town.repository(project) for project in projects], RESERVE * limit
     before: list[int] = []
-    town.asked = lambda request: before.append(left(town, resource, installation)) if is_history(request) else None
+    history = OF_HISTORY[resource]
+    town.asked = lambda asked: before.append(left(town, resource, installation)) if asked.endswith(history) else None
 
     read_by_two(town, projects)
     town.asked = lambda request: None
