@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from bot.domain.thread import Kind, ThreadId
 
-_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+", re.ASCII)
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
 GITHUB = "https://github.com"
 _REDIRECT = "https://redirect.github.com"
