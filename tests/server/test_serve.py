@@ -82,7 +82,7 @@ def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
     done = stage.run("serve", "--check")
     assert (done.returncode, done.stderr) == (0, "")
     assert set(signs(done.stdout).values()) == {"+"}
-    assert signs(done.stdout).keys() == {"git", "data", "disk", "database", "app", "clock", "port"}
+    assert signs(done.stdout).keys() == {"git", "data", "disk", "database", "app", "discussions", "clock", "port"}
     assert f"{SLUG}[bot]" in done.stdout
     assert not password.password_file(stage.data).exists()
 
