@@ -15,8 +15,10 @@ pytestmark = pytest.mark.container
 LIMIT, WITH_MODEL = 200_000_000, 310_000_000
 """Bytes of the unpacked image, and of the one that has a text model."""
 
-NOT_IN_THIS_IMAGE = {"mcp", "mcp_types", "opentelemetry", "prometheus_client", "sqlalchemy", "starlette", "uvicorn"}
-"""What the webhook server and the tools for agents need: extras of their own."""
+NOT_IN_THIS_IMAGE = {
+    *("mcp", "mcp_types", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
+}
+"""What the webhook server, the tools for agents and an organisation's index need: extras of their own."""
 
 
 def test_the_command_line_is_there(engine: Engine) -> None:
