@@ -15,8 +15,9 @@ from bot.github.history import PER_PAGE, POINTS
 from tests.cli.tried import PAGE, Try, at, fill, page, queries, started
 from tests.fakes.github import FakeGitHub
 
-GLIMPSES = 2
-"""Requests before a reading: what there is, and of that, where something was read before, what changed since."""
+GLIMPSES = 3
+"""Requests that read no history: how many discussions there are, what else there is, and of that, where something was
+read before, what changed since."""
 
 
 def stores(folder: Path) -> list[Path]:
