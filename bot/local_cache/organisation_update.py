@@ -162,7 +162,7 @@ class _RebuildReader:
                 self._doing.progress(f"Reading {source.name}", len(marks)) as tick,
             ):
                 for one in whole_memory(memory, _memory_source(source, place, self._listed.revision)):
-                    yield _addressed(one, place)
+                    yield one
                     self._counts[source.number] += 1
                     tick(1)
             self._marks[source.number] = marks
@@ -228,20 +228,13 @@ def _write(names: Sequence[str], source: OrganisationSource, place: LocalMemory,
     with memory_of(place) as memory, writing.progress(f"Reading {source.name}", len(keys)) as tick:
         threads = changed_threads(keys, memory, _memory_source(source, place, writing.revision))
         while part := list(islice(threads, BATCH)):
-            writing.engine.upsert([_addressed(one, place) for one in part])
+            writing.engine.upsert(part)
             tick(len(part))
 
 
 def _memory_source(source: OrganisationSource, place: LocalMemory, revision: int) -> MemorySource:
     server = place.home.removesuffix(f"/{place.repo}")
     return MemorySource(source.number, source.name, revision, server, early_settings_of(place).people)
-
-
-def _addressed(thread: OrganisationThread, place: LocalMemory) -> OrganisationThread:
-    """The thread without an address where nobody knows the server."""
-    from dataclasses import replace as changed
-
-    return thread if place.home else changed(thread, url="")
 
 
 def _read(source: OrganisationSource, place: LocalMemory, marks: Marks, begun: datetime) -> OrganisationSource:

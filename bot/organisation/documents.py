@@ -37,7 +37,7 @@ class MemorySource:
     """The memory that documents are made of.
 
     ``repository`` is GitHub's number of the repository, ``name`` its "owner/name", ``server`` the web address of its
-    GitHub. ``revision``: as in `OrganisationThread`. ``people``: logins whose words are left out.
+    GitHub, "" if not known. ``revision``: as in `OrganisationThread`. ``people``: logins whose words are left out.
     """
 
     repository: int
@@ -113,7 +113,7 @@ def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -
         files=signals.files,
         names=signals.names,
         outcome=ending,
-        url=f"{source.server}/{source.name}/{thread.kind.traits.path}/{thread.id}",
+        url=f"{source.server}/{source.name}/{thread.kind.traits.path}/{thread.id}" if source.server else "",
     )
 
 

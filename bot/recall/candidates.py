@@ -29,7 +29,7 @@ class Candidates(Protocol):
     ) -> list[FoundThread]:
         """The ``limit`` best threads by BM25 over ``terms``, best first.
 
-        Only threads of the repositories in ``scope`` that were created before ``before`` (None: all), and none that is
+        Only threads of the repositories in ``scope`` that were created before ``before`` (None: all) and are not
         gone. An empty scope finds nothing.
         """
 

@@ -109,8 +109,8 @@ def elsewhere_to_show(
 ) -> list[OrganisationMatch]:
     """What to show of other repositories next to ``context``, in the order in which to take it.
 
-    First those in ``kept``, then closed ones that tell how they ended, then the surest. None that is not surer than
-    what the repository's own memory has seen before, and none that the thread itself points at. Raises
+    First those in ``kept``, then closed ones that tell how they ended, then the surest. Each new one is surer
+    than what the repository's own memory has seen before, and the thread does not point at it. Raises
     OrganisationUnavailable.
     """
     found = find_elsewhere(thread, candidates, scope, None, settings, kept)
