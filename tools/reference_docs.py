@@ -31,14 +31,12 @@ VARIABLES = (
     ),
     (("GITHUB_API_URL",), "the Action, `try`", "That server's API (default https://api.github.com)."),
     (
-        ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY"),
+        (
+            *("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY"),
+            *("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"),
+        ),
         "the Action",
-        "The event and the repository, set by the runner.",
-    ),
-    (
-        ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"),
-        "the Action",
-        "The files for outputs and job summary, set by the runner.",
+        "The event, the repository, and the files for outputs and job summary, set by the runner.",
     ),
     (
         ("GITHUB_WORKSPACE", "RUNNER_TEMP"),

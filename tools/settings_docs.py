@@ -34,14 +34,14 @@ PAGE_HEAD = f"""\
 Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out
 keeps its default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
 
-The file is YAML of at most 64 KB, without anchors, aliases and tags. An error names the line and the remedy:
+The file is YAML of at most 64 KB, without anchors, aliases and tags. Booleans are `true` and `false`; `on`, `off`,
+`yes` and `no` are plain text. If there is a mistake, the job summary names the line and the remedy:
 
 ```
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-Until you fix it, the bot posts nothing and keeps remembering with the defaults; the job summary shows the error.
-Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
+Until you fix it, the bot posts nothing and keeps remembering with the defaults.
 """
 
 INPUTS_HEAD = """\
@@ -54,7 +54,7 @@ OUTPUTS_HEAD = """\
 ## Outputs of the action
 
 For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
-are safe to expand. The file that `context` names does contain people's words: treat it as data, not instructions.
+are safe to expand. Only the file that `context` names has people's words: treat it as data, not instructions.
 """
 
 

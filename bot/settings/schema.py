@@ -126,7 +126,7 @@ RECALL_PHRASES = (
 @dataclass(frozen=True, slots=True)
 class ReferenceSettings:
     max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
-    chars: int = setting(5000, "Most characters of conversation shown for one.", low=200, high=20_000)
+    chars: int = setting(5000, "Most characters of conversation shown for each.", low=200, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class OrganisationSettings:
 
 @dataclass(frozen=True, slots=True)
 class DiscussionSettings:
-    answer: bool = setting(False, "Answer new discussions too, which takes the permission discussions: write.")
+    answer: bool = setting(False, "Answer new discussions too; needs the permission discussions: write.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class Settings:
     discussions: DiscussionSettings = _section(DiscussionSettings, "Discussions, which are remembered in any case.")
     releases: ReleaseSettings = _section(ReleaseSettings, "Notices of new releases.")
     organisation: OrganisationSettings = _section(
-        OrganisationSettings, "Issues of other repositories; only on a server that searches them (not in the Action)."
+        OrganisationSettings, "Issues of other repositories, on a server that searches them."
     )
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.bench.figures import GROUPS, Result, cells, results_of, shown
 from tests.bench.machine import Machine
-from tests.bench.standard import ON_DEMAND
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 TITLES = {
@@ -116,7 +115,7 @@ def entries(group: str, kept: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def absent(kept: Mapping[str, Any]) -> Iterator[str]:
-    """What failed, what was left out, and what is only run on demand."""
+    """What failed and what was left out."""
     rows = [
         (f"`{name}`", why)
         for name, entry in kept["benches"].items()
@@ -126,9 +125,9 @@ def absent(kept: Mapping[str, Any]) -> Iterator[str]:
             *([] if entry else ["not measured yet"]),
         )
     ]
-    rows += [(f"`{name}`", f"on demand: {why}") for name, why in ON_DEMAND.items()]
-    yield "### Not in the tables\n"
-    yield markdown(("benchmark", "why"), rows)
+    if rows:
+        yield "### Not in the tables\n"
+        yield markdown(("benchmark", "why"), rows)
 
 
 def picture(name: str) -> str:

@@ -128,7 +128,7 @@ def test_the_answer_as_json_is_what_is_shown(shell: Path) -> None:
     assert given == shown
 
 
-def test_an_example_finds_the_digest_where_the_readme_says_it_is(shell: Path) -> None:
+def test_an_example_finds_the_digest_where_the_page_says_it_is(shell: Path) -> None:
     run("precedent import sample/history.jsonl --store readme --no-learn", shell)
     shard = (shell / "readme/digests/0000.jsonl").read_text(encoding="utf-8")
     digests = [json.loads(line) for line in shard.splitlines()]

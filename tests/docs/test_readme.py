@@ -108,7 +108,7 @@ PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from bot.__main__ imp
 
 @JQ
 def test_the_lines_of_git_and_jq_print_a_digest_and_its_decisions(desk: Path) -> None:
-    fetch, one, decided = block("README.md", "git fetch origin precedent")
+    fetch, one, decided = block("docs/faq.md", "git fetch origin precedent")
     run(fetch, desk / "here")
     digest = json.loads(run(one, desk / "here"))
     assert (digest["id"], digest["title"]) == (48, "Login loop after the upgrade to 2.2")
