@@ -382,6 +382,11 @@ def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
     findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
     assert [each.check for each in problems(findings)] == ["permissions", "branch"]
     assert "this checkout" in of("settings", findings)[0].says
+    (tmp_path / ".github").rename(tmp_path / "elsewhere")
+    (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path)
+    findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
+    assert [each.check for each in problems(findings)] == ["workflow", "branch"], "nothing is read through a link"
 
 
 @pytest.mark.slow
