@@ -313,7 +313,7 @@ ROWS = (
     Threat(
         38,
         "A command or tool is used in a stranger's checkout",
-        "No program that its git settings name is run, no link is followed, no address may hide an option or a program.",
+        "No program that its git settings name is run, no link is followed, and no address may hide an option.",
         (
             f"{CHECKOUT}test_no_command_runs_what_the_checkout_names",
             f"{CHECKOUT}test_no_command_runs_it_that_looks_for_the_remote",
