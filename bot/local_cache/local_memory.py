@@ -174,8 +174,11 @@ def templates_of(place: LocalMemory) -> dict[str, str]:
 
 
 def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
-    """Return the start of a file of settings, "" without a regular file: any other kind might never end."""
-    if top is None:
+    """Return the start of a file of settings, "" without a regular file: any other kind might never end.
+
+    Nothing is read through a link: it may lead out of the checkout, which may be a stranger's.
+    """
+    if top is None or any((top / folder).is_symlink() for folder in path.parents[:-1]):
         return b""
     with suppress(OSError):
         descriptor = os.open(top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bot.cli.checks import github, memory
-from bot.cli.checks.collect import Gathered
+from bot.cli.checks.collect import _MOST_FILES, Gathered, _checked_out
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, place_of
@@ -382,6 +382,14 @@ def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
     findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
     assert [each.check for each in problems(findings)] == ["permissions", "branch"]
     assert "this checkout" in of("settings", findings)[0].says
+    for number in range(_MOST_FILES + 1):
+        (tmp_path / f".github/workflows/z{number}.yml").touch()
+    assert len(_checked_out(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MOST_FILES
+    (tmp_path / ".github").rename(tmp_path / "elsewhere")
+    (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path)
+    findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
+    assert [each.check for each in problems(findings)] == ["workflow", "branch"], "nothing is read through a link"
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def families() -> dict[str, tuple[str, tuple[str, ...], str]]:
 
 
 def test_every_metric_is_documented_as_it_is_and_no_other() -> None:
-    listed = [cells for cells in rows(section("docs/self-hosting.md", "See what it does")) if len(cells) == 4]
+    listed = [cells for cells in rows(section("docs/self-hosting.md", "Metrics")) if len(cells) == 4]
     told = {cells[0].strip("`"): (cells[1], tuple(CODE.findall(cells[2])), cells[3]) for cells in listed}
     has = families()
     wrong = {name: has.get(name, "there is none") for name in told.keys() | has if told.get(name) != has.get(name)}
@@ -198,7 +198,7 @@ def test_a_day_has_every_metric_that_there_can_be() -> None:
 
 
 def test_the_values_of_labels_are_told() -> None:
-    told = set(CODE.findall(section("docs/self-hosting.md", "See what it does")))
+    told = set(CODE.findall(section("docs/self-hosting.md", "Metrics")))
     watched = {name for path in (ROOT / "bot").rglob("*.py")
                for name in re.findall(r'\.on_stage\("(\w+)"\)', path.read_text(encoding="utf-8"))}  # fmt: skip
     assert watched

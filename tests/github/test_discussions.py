@@ -85,6 +85,17 @@ def test_our_own_comments_are_no_part_of_it(github: FakeGitHub, reader: Discussi
     assert reader.one(number).comments == ()
 
 
+def test_a_person_with_the_name_of_our_app_is_not_us(
+    github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule
+) -> None:
+    """GraphQL calls both by the same login."""
+    person = own.login.removesuffix("[bot]")
+    number = github.discuss("hubot", "How?")
+    said = github.say(number, person, f"{own.marker}\nSeen before")
+    (comment,) = reader.one(number).comments
+    assert (comment.id, comment.author, comment.is_bot) == (said, person, False)
+
+
 def test_long_ones_are_read_to_their_end(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss("hubot", "How?")
     said = [github.say(number, "octocat", f"Comment {n}") for n in range(120)]

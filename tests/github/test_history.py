@@ -123,6 +123,16 @@ def closer(found: dict[ThreadId, Thread], number: int) -> ThreadId | None:
     return last.source
 
 
+def test_a_person_with_the_name_of_our_app_is_not_us(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
+    """GraphQL calls both by the same login."""
+    person = own.login.removesuffix("[bot]")
+    number = github.open_issue("octocat", "Title", "Text")
+    github.comment(number, own.login, f"{own.marker}\nOurs.")
+    github.comment(number, person, f"{own.marker}\nTheirs.")
+    (thread,) = threads(make(github, own)).values()
+    assert [(said.author, said.is_bot, said.text[-7:]) for said in thread.comments] == [(person, False, "Theirs.")]
+
+
 def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash")
     pull = github.add_pull("hubot", "Fix", closes=[number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.errors import UserError
-from bot.local_cache.local_memory import PATH, EarlySettings, early_settings_at, settings_at
+from bot.local_cache.local_memory import PATH, EarlySettings, early_settings_at, settings_at, templates_of
+from bot.local_cache.location import no_memory
 from bot.settings.schema import Settings
 
 TEXTS = [
@@ -85,3 +87,29 @@ def test_a_cache_that_cannot_be_written_is_done_without(top: Path) -> None:
     (top.parent / "cache").write_text("no folder")
     (top / PATH).write_text("branch: memory\n")
     assert early_settings_at(top).branch == "memory"
+
+
+@pytest.mark.parametrize("link", [".github", ".github/precedent.yml"])
+def test_nothing_is_read_through_a_link_of_the_checkout(top: Path, link: str) -> None:
+    outside = top.parent / "outside"
+    (top / ".github").rename(outside)
+    (outside / "precedent.yml").write_text("branch: memory\n")
+    if link == ".github":
+        (top / link).symlink_to(outside)
+    else:
+        (top / ".github").mkdir()
+        (top / link).symlink_to(outside / "precedent.yml")
+    assert early_settings_at(top) == parsed(top) == EarlySettings()
+
+
+@pytest.mark.parametrize("link", [".github", ".github/precedent"])
+def test_no_template_is_read_through_a_link_of_the_checkout(top: Path, link: str) -> None:
+    outside, inside = top.parent / "outside", top / ".github/precedent"
+    for folder, text in ((outside / "precedent", "Private words."), (inside, "Ours.")):
+        folder.mkdir(parents=True)
+        (folder / "context.md.j2").write_text(text)
+    place = no_memory("")._replace(top=top, is_of_checkout=True)
+    assert templates_of(place) == {"context.md.j2": "Ours."}
+    shutil.rmtree(top / link)
+    (top / link).symlink_to(outside if link == ".github" else outside / "precedent")
+    assert templates_of(place) == {}

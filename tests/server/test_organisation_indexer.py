@@ -97,6 +97,26 @@ def test_an_issue_that_is_deleted_is_not_found_any_more(index: TownIndex, town: 
     assert register.remembered(app, 5, [key]) == [], "no comment may keep it"
 
 
+@pytest.mark.parametrize("action", ["edited", "deleted"])
+def test_a_quotation_goes_with_the_words_that_its_author_took_back(
+    index: TownIndex, town: Town, sdk: EventfulProject, action: str
+) -> None:
+    index.work()
+    (before,) = index.search("sessions live", sdk)[:1]
+    assert "PostgreSQL" in before.thread.outcome.quote
+    (said,) = (comment.id for comment in sdk.issue(1).comments)
+    if action == "edited":
+        sdk.edit_comment(said, "I was wrong.")
+    else:
+        sdk.delete_comment(said)
+    town.here.arrive(town.repository(sdk), "issue_comment", action, 1, comment_id=said)
+    town.settle()
+    index.work()
+    (after,) = index.search("sessions live", sdk)[:1]
+    assert "PostgreSQL" not in str(after.thread)
+    assert index.told[-1] == (town.repository(sdk), [1]), "comments elsewhere are worked out again"
+
+
 def test_two_repositories_are_in_one_index_and_another_installation_in_its_own(
     index: TownIndex, town: Town, sdk: EventfulProject
 ) -> None:

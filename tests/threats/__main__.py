@@ -16,11 +16,10 @@ PAGE = ROOT / "docs" / "threats.md"
 OPENING = """# Threats and the tests that try them
 
 For each threat: the defence, and how many tests in which file try it. `tests/threats/table_content.py` and
-`table_process.py` name each test. [Security](security.md) explains who is trusted with what.
-
-`python -m tests.threats` writes this page.
+`table_process.py` name each test; `python -m tests.threats` writes this page. [Security](security.md) explains who is
+trusted with what.
 """
-ROWS = range(1, 38)
+ROWS = range(1, 41)
 
 
 def table() -> list[Threat]:
@@ -66,9 +65,10 @@ def rendered(threats: Iterable[Threat]) -> str:
 def _lines(threat: Threat) -> Iterator[str]:
     yield f"## {threat.row}. {_one_line(threat.threat)}\n"
     yield f"{_one_line(threat.stands or f'Does not apply: {threat.not_applicable}.')}\n"
-    for file, names in grouped(threat.tests).items():
-        yield f"- [{file}](../{file}): {len(names)}"
-    yield ""
+    found = grouped(threat.tests).items()
+    files = ", ".join(f"[{file.removeprefix('tests/')}](../{file}) {len(names)}" for file, names in found)
+    if files:
+        yield f"Tests: {files}.\n"
 
 
 def grouped(tests: Iterable[str]) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ PACK = "tests/comment/test_prompt.py::"
 ACTION = "tests/acceptance/test_action.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
 POISON = "tests/recall/test_poison.py::"
+ELSEWHERE = "tests/pipeline/test_organisation.py::"
 
 ROWS = (
     Threat(
@@ -112,6 +113,7 @@ ROWS = (
             f"{RENDER}test_links_between_issues_go_through_the_redirect_host",
             f"{RENDER}test_it_pings_nobody_and_refers_to_nothing",
             "tests/acceptance/test_commands.py::test_a_command_names_issues_without_pointing_at_them",
+            f"{ELSEWHERE}test_what_another_repository_solved_is_worth_a_comment_alone_and_refers_to_nothing",
         ),
     ),
     Threat(

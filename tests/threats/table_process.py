@@ -24,6 +24,11 @@ CROWDS = "tests/server/test_crowds.py::"
 TENANTS = "tests/server/test_tenants.py::"
 SCOPE = "tests/organisation/test_scope.py::"
 STORY = "tests/server/test_organisation_story.py::"
+LOCAL = "tests/local_cache/test_local_memory.py::"
+CHECKED_OUT = "tests/local_cache/test_local_memory_settings.py::"
+FOLDER = "tests/memory/test_folder_store.py::"
+LANCE = "tests/organisation/test_lance.py::"
+STANDING = "tests/acceptance/test_standing.py::"
 
 ROWS = (
     Threat(
@@ -166,6 +171,8 @@ ROWS = (
             f"{REPLIES}test_our_own_words_are_never_obeyed",
             f"{REPLIES}test_a_deleted_account_is_not_taken_for_the_author_that_was_deleted_too",
             "tests/github/test_threads.py::test_a_comment_is_ours_by_its_author_and_its_first_line",
+            "tests/github/test_discussions.py::test_a_person_with_the_name_of_our_app_is_not_us",
+            "tests/github/test_history.py::test_a_person_with_the_name_of_our_app_is_not_us",
             "tests/threats/test_accounts.py::test_a_renamed_account_takes_no_rights_along_and_leaves_none_behind",
         ),
     ),
@@ -213,9 +220,6 @@ ROWS = (
             f"{GIT}test_a_huge_file_on_the_branch_is_refused_by_its_size",
             f"{GIT}test_a_commit_with_a_huge_message_is_refused",
             f"{BRANCH}test_odd_entries_on_the_branch_are_refused",
-            f"{CHECKOUT}test_no_command_runs_what_the_checkout_names",
-            f"{CHECKOUT}test_no_command_runs_it_that_looks_for_the_remote",
-            f"{CHECKOUT}test_no_tool_runs_it",
         ),
     ),
     Threat(
@@ -304,6 +308,71 @@ ROWS = (
             f"{STORY}test_what_became_private_is_not_shown_before_anybody_heard_of_it",
             f"{STORY}test_a_repository_that_went_to_another_account_is_shown_no_more_though_it_is_public",
             "tests/github/test_foreign_thread.py::test_a_thread_that_is_in_another_repository_by_now_is_not_there",
+        ),
+    ),
+    Threat(
+        38,
+        "A command or tool is used in a stranger's checkout",
+        "No program that its git settings name is run, no link is followed, and no address may hide an option.",
+        (
+            f"{CHECKOUT}test_no_command_runs_what_the_checkout_names",
+            f"{CHECKOUT}test_no_command_runs_it_that_looks_for_the_remote",
+            f"{CHECKOUT}test_no_tool_runs_it",
+            f"{CHECKOUT}test_a_remote_inside_the_checkout_is_fetched_from_without_running_its_programs",
+            f"{CHECKOUT}test_settings_that_are_too_long_to_be_read_hide_no_filter",
+            f"{CHECKOUT}test_a_repository_inside_the_checkout_is_none",
+            f"{CHECKOUT}test_a_pipe_that_nobody_writes_to_is_not_waited_for",
+            f"{LOCAL}test_what_is_no_address_is_refused",
+            f"{LOCAL}test_an_address_with_an_option_in_it_is_refused",
+            f"{LOCAL}test_an_address_for_a_helper_of_git_is_refused",
+            f"{CHECKED_OUT}test_nothing_is_read_through_a_link_of_the_checkout",
+            f"{CHECKED_OUT}test_no_template_is_read_through_a_link_of_the_checkout",
+            "tests/cli/test_init.py::test_nothing_is_written_through_a_link",
+            "tests/cli/test_skill.py::test_no_link_is_followed",
+            "tests/sources/test_session.py::test_symlinks_pipes_and_names_that_are_no_text_are_left_out",
+            "tests/cli/test_sessions.py::test_committed_transcripts_are_linked_to_nothing",
+            "tests/cli/test_doctor.py::test_a_token_goes_to_no_server_that_only_the_checkout_names",
+            "tests/cli/test_search.py::test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal_of_a_person",
+        ),
+    ),
+    Threat(
+        39,
+        "A store, a cache or an organisation's index with damaged or hostile contents",
+        "Read within bounds and never through a link; what is damaged is left out or made again, and the rest goes on.",
+        (
+            f"{FOLDER}test_nothing_is_read_or_written_through_a_symlinked_folder",
+            f"{FOLDER}test_a_device_or_pipe_is_refused_without_waiting_for_it",
+            f"{FOLDER}test_a_journal_that_came_with_a_checkout_is_refused",
+            f"{FOLDER}test_a_path_that_leads_elsewhere_is_refused",
+            f"{FOLDER}test_a_file_of_any_size_is_refused_by_its_size",
+            f"{LANCE}test_damage_is_told_or_harmless_and_a_rebuild_heals_it",
+            f"{LANCE}test_a_panic_of_the_engine_is_told_and_a_rebuild_heals_it",
+            f"{LANCE}test_a_damaged_row_is_no_thread",
+            f"{LANCE}test_terms_and_ids_are_data",
+            f"{LANCE}test_tenants_never_share_a_table",
+            f"{LANCE}test_only_its_owner_may_read_a_new_folder",
+            "tests/cli/test_org.py::test_links_are_not_followed_in_the_folder",
+            f"{LOCAL}test_a_damaged_cache_is_made_anew",
+            "tests/server/test_database_upgrade.py::test_the_database_of_a_newer_release_is_left_alone",
+        ),
+    ),
+    Threat(
+        40,
+        "A comment goes on quoting what its author took back",
+        "The next run takes it out of every comment that shows it, also of those that a person edited.",
+        (
+            f"{STANDING}test_what_an_author_edits_away_goes_from_the_comment",
+            f"{STANDING}test_what_an_author_deletes_goes_from_the_comment",
+            f"{STANDING}test_what_is_only_in_the_conversation_goes_too",
+            f"{STANDING}test_of_an_issue_that_is_deleted_nothing_is_shown",
+            f"{STANDING}test_of_an_issue_that_is_transferred_nothing_is_shown",
+            f"{STANDING}test_what_a_person_edited_goes_where_it_quotes_what_was_taken_back",
+            f"{STANDING}test_of_an_issue_that_cannot_be_seen_any_more_nothing_is_shown_until_it_can_be",
+            "tests/acceptance/test_forget.py::test_a_comment_that_a_person_edited_goes_too",
+            f"{LOCAL}test_what_was_forgotten_leaves_this_machine_with_the_next_fetch",
+            "tests/server/test_organisation_indexer.py::test_a_quotation_goes_with_the_words_that_its_author_took_back",
+            f"{STORY}test_a_deleted_issue_leaves_the_comment_and_is_shown_no_more",
+            f"{STORY}test_what_the_sdk_is_asked_to_forget_leaves_the_comment",
         ),
     ),
 )

@@ -24,7 +24,7 @@ def test_the_page_counts_the_tests_of_every_row() -> None:
     parts = rendered(table()).split("\n## ")[1:]
     assert [int(part.partition(".")[0]) for part in parts] == [threat.row for threat in table()]
     for part, threat in zip(parts, table(), strict=True):
-        assert all(f"](../{file}): {len(names)}\n" in part for file, names in grouped(threat.tests).items())
+        assert all(f"](../{file}) {len(names)}" in part for file, names in grouped(threat.tests).items())
         assert threat.stands in part
         assert threat.not_applicable in part
 
@@ -39,12 +39,12 @@ def test_the_page_counts_the_tests_of_every_row() -> None:
         ({"stands": ""}, "not what stands in the way"),
         ({"not_applicable": "never"}, "says that it does not apply"),
         ({"row": 2}, "row 1 is there 0 times"),
-        ({"row": 38}, "row 38 is none of the list"),
+        ({"row": 41}, "row 41 is none of the list"),
     ],
 )
 def test_a_claim_that_does_not_hold_is_found(change: dict[str, object], told: str) -> None:
     first = Threat(1, "A threat", "A wall", (GOOD,))
-    rows = [replace(first, row=row) for row in range(2, 38)]
+    rows = [replace(first, row=row) for row in range(2, 41)]
     assert list(faults([first, *rows])) == []
     assert any(told in fault for fault in faults([replace(first, **change), *rows]))  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory, inspect
 from bot.cli.checks.result import CheckResult, RepositoryLinks
 from bot.errors import StoreError, UserError
-from bot.files import is_fit, regular_bytes
+from bot.files import is_fit, refuse_detour, regular_bytes
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.git.remote import OwnRemote, Remote
 from bot.git.remote_files import read_head
@@ -31,6 +31,9 @@ from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES
 
 _OURS = re.compile(r"^name: Precedent$", re.MULTILINE)
 _WORKFLOWS = (f"{github.WORKFLOW_FOLDER}/*.yml", f"{github.WORKFLOW_FOLDER}/*.yaml", "action.yml")
+_MOST_FILES = 200
+"""Workflows of a checkout that are read, of each kind."""
+
 _NO_WAY = (AuthFailed, RemoteUnreachable)
 """Why asking git for anything else would fail in the same way."""
 
@@ -128,13 +131,15 @@ def _files(wanted: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[str, by
 
 def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     found = {}
-    for path in sorted({path for pattern in patterns for path in top.glob(pattern)}):
+    for path in sorted({path for pattern in patterns for path in sorted(top.glob(pattern))[:_MOST_FILES]}):
+        name = path.relative_to(top).as_posix()
         try:
+            refuse_detour(top, name)
             data = regular_bytes(path, MAX_BYTES)
         except (StoreError, OSError):
             continue
         if data is not None:
-            found[path.relative_to(top).as_posix()] = data
+            found[name] = data
     return found
 
 

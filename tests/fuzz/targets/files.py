@@ -1,12 +1,14 @@
-"""Other files of strangers: settings, the manifest, shards, what was learned, commit messages, lists of paths."""
+"""Other files of strangers: settings, manifest, shards, what was learned, commit messages, paths, rows, transcripts."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
 
+from bot.domain.thread_json import MAX_TITLE
 from bot.errors import StoreError, UserError
 from bot.files import Globs, checked, is_fit
 from bot.git.remote import checked_branch
@@ -14,10 +16,12 @@ from bot.memory.branch_store import Growth
 from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
 from bot.memory.model_store import read_ranking, read_words
 from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
+from bot.organisation.rows import MAX_TEXT, row_of, thread_of
 from bot.ranking.weights import ranking_fields, shipped
 from bot.ranking.word_vectors import WordVectors, encode_words
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
+from bot.sources.session import Unreadable, parse_line
 from tests.fuzz import seeds
 from tests.fuzz.target import Target, require, storable
 
@@ -119,6 +123,64 @@ def _paths(text: str) -> None:
     )
 
 
+def _organisation(data: bytes) -> None:
+    """A row of an organisation's index, which whoever may write there has filled."""
+    row = {"repository": 1, "revision": 2, "terms": "crash login", "document": data.decode("utf-8", "replace")}
+    found = thread_of(row)
+    if found is not None:
+        storable(found)
+        require(len(found.title) <= MAX_TITLE and len(found.outcome.quote) <= MAX_TEXT, "a text without a limit")
+        require(thread_of(row_of(found)) == found, "a row does not give its thread back")
+
+
+def _rows() -> list[bytes]:
+    ending = {
+        "kind": "fixed",
+        "quote": "Set SameSite.",
+        "author": "octocat",
+        "at": seeds.AT,
+        "fix": "#57",
+        "comment": 3,
+    }
+    fields = {
+        "id": 7,
+        "name": "octo-org/sdk",
+        "kind": "issue",
+        "title": "Lost",
+        "created_at": seeds.AT,
+        "files": ["a.py"],
+    }
+    return [json.dumps(fields | {"outcome": ending | more}).encode() for more in ({}, {"confidence": 1e400})]
+
+
+def _transcript(data: bytes) -> None:
+    """Lines of transcripts and logs, which a checkout may have brought along."""
+    for line in data.split(b"\n"):
+        with suppress(Unreadable):
+            storable(parse_line(line, "/work/app"))
+
+
+def _transcripts() -> list[bytes]:
+    said = {
+        "role": "user",
+        "content": [{"type": "text", "text": "Go"}, {"type": "toolCall", "arguments": {"path": "a"}}],
+    }
+    lines = (
+        {"type": "session", "id": "5b1c", "timestamp": seeds.AT, "cwd": "/work/app"},
+        {"type": "message", "message": said},
+        {
+            "timestamp": seeds.AT,
+            "event": "SubagentStop",
+            "data": {"response": "x", "transcript_path": "/work/app/a.jsonl"},
+        },
+        {"type": "user", "sessionId": "c", "message": {"role": "user", "content": "Go"}, "gitBranch": "fix/42-x"},
+        {"type": "response_item", "payload": {"type": "message", **said}},
+        {"sessionId": "w", "messages": [said]},
+        {"type": "pr-link", "prNumber": 50, "prRepository": "octo-org/app"},
+    )
+    return [json.dumps(line).encode() for line in lines]
+
+
 TARGETS = (
     Target(
         "config",
@@ -131,6 +193,8 @@ TARGETS = (
     Target("config bytes", "bytes", lambda: [CONFIG.encode(), b"mode: off\n"], _config_bytes),
     Target("manifest", "json bytes", _manifests, _manifest, (ValueError, ForeignFormat)),
     Target("shards", "json bytes", _lines, _shards),
+    Target("organisation", "json bytes", _rows, _organisation),
+    Target("transcripts", "json bytes", _transcripts, _transcript),
     Target("vectors", "bytes", lambda: [_vector_file()], _vectors, (ValueError,)),
     Target("ranking", "json bytes", lambda: [json.dumps(ranking_fields(shipped())).encode()], _ranking, (ValueError,)),
     Target(
