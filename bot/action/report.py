@@ -77,7 +77,7 @@ def _nearest(found: Iterable[Match]) -> str:
     lines = []
     for one in found:
         name = inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
-        why = inline(f"{one.state} · {', '.join(one.why)}".replace("`", ""), _TEXT_CHARS)
+        why = inline(" · ".join(filter(None, (one.state, ", ".join(one.why)))).replace("`", ""), _TEXT_CHARS)
         lines.append(f"- {one.similarity:.2f} · {name} · {why}\n")
     return "".join(lines)
 

@@ -236,7 +236,7 @@ def add_repositories(command: argparse.ArgumentParser) -> None:
     told = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
     add("action", choices=actions, metavar="ACTION", help=told)
     told = "OWNER/NAME, or the path of a checkout or store; update: all without one"
-    add("repositories", nargs="*", metavar="REPOSITORY", help=told)
+    add("repositories", nargs="*", default=[], metavar="REPOSITORY", help=told)
     add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
     add_memory_branch(command)
     add_server(command, "data", "database_url", "organisation")

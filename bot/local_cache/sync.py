@@ -70,7 +70,8 @@ def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar =
 
 def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
     with closing(CachedBranch(OwnRemote(url), branch, cache, fetches=True)) as store:
-        snapshot = store.open()
+        with progress("Fetching the memory", None):
+            snapshot = store.open()
         if not snapshot.revision:
             (cache / CACHE_FILE).unlink(missing_ok=True)
             return (

@@ -210,5 +210,5 @@ class BaseState:
         strange = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
         if strange:
             raise StoreError(
-                f"there is {strange[:80]!r} where memory is to be kept, and no memory: choose another branch"
+                f"there is {strange[:80]!r} where memory is to be kept, and no memory: choose another branch or folder"
             )

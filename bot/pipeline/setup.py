@@ -31,7 +31,7 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import PageSettings, Settings, SettingsError
-from bot.settings.yaml_file import TEMPLATES, load_settings
+from bot.settings.yaml_file import CONFIG_PATH, TEMPLATES, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"
@@ -113,6 +113,8 @@ def read_settings(
     head, files = read_head(site.url, site.token, [config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
+    if config not in files and config != CONFIG_PATH:
+        listener.note(f"There is no {config} on the default branch: the default settings count.")
     try:
         settings = load_settings(files.get(config), config)
     except SettingsError as error:

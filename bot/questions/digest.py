@@ -244,7 +244,7 @@ def _notes(source: DigestSource) -> Iterator[str]:
         yield "No page is remembered, so answered questions were not looked up."
     if source.uncompared:
         left = count(source.uncompared, "thread")
-        yield f"Groups may be missing: {left} will be compared with older ones in the next runs."
+        yield f"Groups may be missing: {left} will be compared with older ones by the next runs, or in a store by precedent learn."
 
 
 Tick = Callable[[int], None]

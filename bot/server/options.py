@@ -47,7 +47,7 @@ class Misconfigured(UserError):
     """The configuration is wrong. ``faults`` has a line for each mistake, with its remedy."""
 
     def __init__(self, faults: list[str]) -> None:
-        super().__init__("".join(f"\n  {fault}" for fault in faults))
+        super().__init__("; ".join(faults))
         self.faults = tuple(faults)
 
 

@@ -257,6 +257,16 @@ def test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one(day: Day, 
     assert "shipped template was used" in day.stage.summary.read_text(encoding="utf-8")
 
 
+def test_settings_that_are_not_where_the_workflow_says_are_told(day: Day) -> None:
+    day.environment |= {"INPUT_CONFIG": ".github/other.yml"}
+    assert day.act("schedule") == 0
+    told = "There is no .github/other.yml on the default branch: the default settings count."
+    assert told in day.stage.summary.read_text(encoding="utf-8")
+    day.commit(".github/other.yml", "mode: summary\n")
+    assert day.act("schedule") == 0
+    assert "There is no" not in day.stage.summary.read_text(encoding="utf-8")
+
+
 # -- what can happen to the branch ---------------------------------------------------------------------------------
 
 

@@ -53,6 +53,11 @@ def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons(
     assert "<b>" not in line
 
 
+def test_a_near_one_without_a_reason_ends_with_its_state() -> None:
+    text = summarise([CommentResult(3, "", "silent", "nothing", nearest=(Match(7, "Lost", 0.1, "closed", NOON),))])
+    assert "  - 0.10 · issue 7: Lost · closed\n" in text
+
+
 def test_foreign_words_are_defanged() -> None:
     hostile = "@octocat\n# x ![i](https://evil.example/p.png) | </details>"
     text = summarise([CommentResult(3, hostile, "silent", hostile)], [hostile], [hostile])

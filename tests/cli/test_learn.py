@@ -41,6 +41,7 @@ def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> 
     assert told.code == 0
     again = f"`precedent learn --store {tmp_path / 'store'}` has longer for it"
     assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {again}"
+    assert list(opened(tmp_path / "store").state.uncompared()) == []  # for clusters
     theirs = Memory(FolderStore(tmp_path / "action"))
     theirs.stage(Changes(records=tuple(THREADS)))
     learn(theirs, Settings(), Renderer(), RepositoryAddress())

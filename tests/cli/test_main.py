@@ -428,7 +428,9 @@ def on_a_terminal(*arguments: str | Path) -> str:
 @pytest.mark.slow
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
-    assert "Reading threads" in on_a_terminal("import", file, "--store", tmp_path / "s")
+    seen = on_a_terminal("import", file, "--store", tmp_path / "s")
+    assert "Checking the archives" in seen
+    assert "Reading threads" in seen
     assert run("import", file, "--store", tmp_path / "t").err == ""
 
 
@@ -504,6 +506,30 @@ def test_a_store_that_is_not_there_is_told_with_the_remedy(tmp_path: Path, call:
     ended = call(*command, "--store", tmp_path / "empty")
     assert (ended.code, ended.out) == (2, "")
     assert "holds no thread" in ended.err
+
+
+def test_a_folder_of_something_else_is_named_and_left_alone(tmp_path: Path, call: Run) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    ended = call("search", "x", "--store", tmp_path)
+    assert (ended.code, ended.out) == (1, "")
+    assert "and no memory: choose another branch or folder" in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("command", ["org", "deliveries"])
+def test_only_what_is_required_is_asked_for(call: Run, command: str) -> None:
+    told = f"precedent {command}: the following arguments are required: ACTION; see `precedent {command} --help`\n"
+    assert call(command).err == told
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_an_output_that_is_closed_is_no_bug(store: Path, stream: str) -> None:
+    line = f'exec "$0" -m bot search login --store "$1" {stream}>&-'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, str(store)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) is (stream == "2")
 
 
 # As of the thread's creation

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
+from bot.domain.thread_json import archive_fields
 from bot.local_cache.organisation import INDEX, LIST, organisation_folder
 from tests.cli.asked import bare, on_a_terminal
 from tests.cli.console import Run
 from tests.cli.test_output import validator
-from tests.cli.town import THEN, Organisation, organisation_at, report
+from tests.cli.town import THEN, Organisation, organisation_at, report, solved
 from tests.memory.remotes import commit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,6 +195,17 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     assert said.startswith(told)
     assert said.count("\n") == 1
     assert call("org", "list", "--json").data["repositories"] == []
+
+
+def test_a_store_that_knows_no_repository_is_added_under_the_name_of_its_folder(
+    town: Organisation, call: Run, tmp_path: Path
+) -> None:
+    said = "Fixed by https://github.com/octo-org/sdk/commit/0d0e0ed056a4578107cd5cc90484dd57cde089de"
+    ended = solved(7, "Quantum login loops", "It loops.", said)
+    (tmp_path / "a.jsonl").write_text(json.dumps(archive_fields(ended)) + "\n")
+    assert call("import", tmp_path / "a.jsonl", "--store", tmp_path / "quantum").code == 0
+    assert changed(call, "add", tmp_path / "quantum") == {"quantum": 1}
+    assert cites(call, "quantum login") == ["quantum#7"]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ ALL = (
            more="Existing comments are found. A comment that somebody had deleted may be posted again."),
     Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
            more="It reads the lost part from GitHub or rebuilds it from the records."),
-    Advice("`there is … where memory is to be kept, and no memory: choose another branch`",
+    Advice("`there is … where memory is to be kept, and no memory: choose another branch or folder`",
            "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),
     Advice("``The history could not be read …: … Start `rebuild` again later``: a rebuild by hand", "Start it again later.", rebuild=("503", "dropped"),
            more="Whatever was read is kept; if the line says so, scheduled runs continue."),

@@ -306,7 +306,10 @@ def test_a_question_that_a_page_covers_is_not(tmp_path: Path) -> None:
 def test_it_is_told_how_much_is_still_to_be_compared(tmp_path: Path) -> None:
     memory = remembering(tmp_path / "store")
     (note,) = maintainer_report(replace(source(memory), uncompared=1_204)).notes
-    assert note == "Groups may be missing: 1,204 threads will be compared with older ones in the next runs."
+    assert note == (
+        "Groups may be missing: 1,204 threads will be compared with older ones by the next runs, "
+        "or in a store by precedent learn."
+    )
 
 
 def test_without_pages_it_is_told_that_none_were_looked_up(tmp_path: Path) -> None:

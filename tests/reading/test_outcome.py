@@ -151,6 +151,13 @@ def test_a_fix_in_another_repository_is_not_the_change_here_with_its_number() ->
         assert named(f"Fixed by {here}.") == "#57"
 
 
+def test_a_repository_that_is_known_by_its_name_alone_is_compared_by_that() -> None:
+    def named(repo: str) -> str | None:
+        return outcome(closed(said(f"Fixed by https://github.com/octo/other/commit/{SHA}")), repo).fix
+
+    assert (named("hello"), named("other")) == (f"octo/other@{SHA}", SHA)
+
+
 @pytest.mark.parametrize(
     ("text", "release"),
     [

@@ -55,7 +55,7 @@ def _tell_nearest(answer: Answer) -> None:
     if found:
         print(f"{NEAREST}:", file=sys.stderr)
     for match in found:
-        about = f"{match.id} ({match.state}): {match.title} · {', '.join(match.why)}"
+        about = f"{match.id} ({match.state}): {match.title}{' · ' * bool(match.why)}{', '.join(match.why)}"
         print(f"  {match.similarity:.2f}  {cut(one_line(about), WIDEST)}", file=sys.stderr)
 
 

@@ -16,7 +16,7 @@ from bot.cli.checks.collect import DoctorOptions, Gathered, gather
 from bot.cli.checks.discussions import check_discussions
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, place_of
-from bot.cli.output import CommandResult
+from bot.cli.output import CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.errors import StoreError, UserError
 from bot.git.checkout import RemoteRepository, remote_of_checkout, top_of
@@ -90,7 +90,8 @@ def _discussions(seen: Gathered) -> Iterator[CheckResult]:
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:
     """Check everything; the exit code tells the severity."""
-    findings = examine(given, os.environ, datetime.now(UTC))
+    with progress("Checking", None):
+        findings = examine(given, os.environ, datetime.now(UTC))
     code = exit_code(findings)
     if given.json:
         return CommandResult(as_data(findings), code)

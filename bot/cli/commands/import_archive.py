@@ -30,7 +30,8 @@ def run_import(given: argparse.Namespace) -> object:
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")
     memory = Memory(FolderStore(given.store), repo=given.repo, embedder=text_model(given.semantic)).open()
-    last = {thread.id: place for place, thread in _in_archives(given.files)}  # all is read once before any is written
+    with progress("Checking the archives", None):  # all is read once before any is written
+        last = {thread.id: place for place, thread in _in_archives(given.files)}
     comments = 0
     with progress("Reading threads", len(last)) as tick:
         fit = (thread for place, thread in _in_archives(given.files) if last[thread.id] == place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from bot.cli.output import progress
 from bot.comment.links import CommentLinks
@@ -12,6 +13,7 @@ from bot.evaluation.learn import Learner
 from bot.evaluation.results import REPLAYED, Backtest
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
+from bot.pipeline.clusters import link_threads
 from bot.pipeline.learn import LEAST_THREADS, learn, learner
 from bot.settings.schema import Settings
 
@@ -37,10 +39,13 @@ def run_learn(given: argparse.Namespace) -> object:
 
 
 def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
-    """Let the memory learn and save the result. ``seconds`` limits all but the training of word vectors."""
+    """Let the memory learn, look for clusters, and save the result. ``seconds`` limits each of the two, but not the
+    training of word vectors."""
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     with progress("Learning", STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
+    with progress("Comparing threads", sum(1 for _ in memory.state.uncompared())) as tick:
+        link_threads(memory, time.monotonic, seconds, tick)
     memory.commit("Learn")
     return backtest
 

@@ -220,8 +220,8 @@ def _elsewhere(reference: str, scene: SentenceContext) -> str:
     address = _ADDRESS.match(reference)
     if not address or not (scene.repo or "://" not in reference):
         return ""
-    ours = (scene.repo or "/").rsplit("/", 1)[1].casefold()
-    return "" if address["repo"].rsplit("/", 1)[1].casefold() == ours else address["repo"]
+    ours = (scene.repo or "").rpartition("/")[2].casefold()  # a store may have a name without an owner
+    return "" if address["repo"].rpartition("/")[2].casefold() == ours else address["repo"]
 
 
 def _change_named(reference: str, scene: SentenceContext) -> str:
