@@ -131,6 +131,12 @@ class WorkQueue:
                         f"{sql} on conflict (key) do nothing", key=key, priority=int(Priority.CATCH_UP), now=now
                     )
 
+    def hasten(self, key: str, due: Instant) -> None:
+        """Let a key that waits be due then, if it would be later."""
+        sql = "update queue set due = :due where key = :key and due > :due and lease = ''"
+        with self.database.transaction() as hastening:
+            hastening.change(sql, key=key, due=due)
+
     def claim(self, owner: str) -> Lease | None:
         """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due.
 
