@@ -169,8 +169,7 @@ TELLS, TOLD = "exporter", 15.0
 """The one web process per database that exports the metrics of all, and for how many seconds it stays that."""
 
 RESYNC, SETTLED = "resync", 90_000
-"""The task that looks for what was missed, and milliseconds after a start until it does. It leaves deliveries of the last
-minute alone."""
+"""The task that looks for what was missed, and milliseconds after a start until it does."""
 
 LAST = 9.2
 """Seconds after the signal until running workers are killed."""
