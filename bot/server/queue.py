@@ -203,6 +203,14 @@ class WorkQueue:
         sql = "update queue set lease = lease where key = :key and lease = :lease"
         return bool(holding.change(sql, key=lease.key, lease=lease.id))
 
+    def hold(self, holding: Transaction, key: str) -> None:
+        """Let no run of a key begin or end before the transaction does.
+
+        A run locks its key before its repository. Whoever changes the repository first and adds work after it would
+        wait for the run, and the run for it.
+        """
+        holding.change("update queue set lease = lease where key = :key", key=key)
+
     def finish(
         self,
         ending: Transaction,

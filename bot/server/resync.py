@@ -392,7 +392,7 @@ class Resync:
         if silent > INDEX_LEFT:
             changes.switch_off()
         elif silent <= ALIVE:
-            log.warning("another worker has an index of the organisation and this one has none: give all the same")
+            log.warning("another worker has the organisation's index and this one has none: give all the same place")
         return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
