@@ -18,7 +18,7 @@ FROM system AS libraries
 ARG SEMANTIC=0
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model. TRACES=1 also
 # adds what sends its traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the
-# organisation's index, 470 MB, and what sends traces.
+# organisation's index, 320 MB, and what sends traces.
 ARG SERVER=0
 ARG TRACES=0
 ARG ORG=0

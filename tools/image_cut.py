@@ -22,6 +22,13 @@ UNUSED = (
 )
 """Patterns below SITE_PACKAGES; one that fits nothing any more fails the build."""
 
+UNUSED_OF_ARROW = (
+    # Its way to other servers, and its own to S3: the organisation's index has another.
+    *("pyarrow/libarrow_flight.so.*", "pyarrow/libarrow_python_flight*", "pyarrow/_flight*.so"),
+    *("pyarrow/libarrow_s3.so.*", "pyarrow/_s3fs*.so"),
+)
+"""The same, where pyarrow is."""
+
 KEPT = "numpy/_core/tests"
 """The one folder of tests that a library imports from: a file of it, for numpy.testing."""
 
@@ -30,7 +37,8 @@ FOR_COMPILERS = frozenset({".pyi", ".pyx", ".pxd", ".h", ".a"})
 
 def cut(packages: Path) -> None:
     """Take it all out. Raises SystemExit for a pattern that fits nothing."""
-    for pattern in UNUSED:
+    arrow = UNUSED_OF_ARROW if (packages / "pyarrow").exists() else ()
+    for pattern in (*UNUSED, *arrow):
         found = sorted(packages.glob(pattern))
         if not found:
             raise SystemExit(f"{pattern} fits nothing: look where the library's new version has it")

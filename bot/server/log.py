@@ -151,4 +151,4 @@ def caught(call: Callable[[], object]) -> PrecedentError | None:
 
 def guarded(call: Callable[[], object]) -> str:
     """Call it and return what went wrong in one line, "" if nothing did."""
-    return str(caught(call) or "")
+    return "; ".join(line.strip() for line in str(caught(call) or "").splitlines() if line.strip())

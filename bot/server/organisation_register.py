@@ -73,6 +73,7 @@ class OrganisationRegister:
             is_renamed = before is not None and before.name != name and before.visibility is Visibility.PRIVATE
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
+            self._inbox.queue.hold(storing, repository.text)
             within(storing, self._inbox.now).seen(repository, name, private=private, visibility=visibility)
             if is_back or is_other or is_renamed:
                 self._renew(storing, _about(storing, repository))
@@ -85,6 +86,7 @@ class OrganisationRegister:
     def lost(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         with self._inbox.database.transaction() as losing:
+            self._inbox.queue.hold(losing, repository.text)
             row = _row(losing, repository)
             dropped = within(losing, self._inbox.now).gone(repository, why)
             if row and row["state"] != "gone":
@@ -96,6 +98,7 @@ class OrganisationRegister:
         with self._inbox.database.transaction() as storing:
             row, patterns = _row(storing, repository), tuple(shares)
             if row and repository_row(row).shares != patterns:
+                self._inbox.queue.hold(storing, repository.text)
                 within(storing, self._inbox.now).share(repository, patterns)
                 self._renew(storing, _about(storing, repository))
 

@@ -168,6 +168,9 @@ WRITTEN = 3.0
 TELLS, TOLD = "exporter", 15.0
 """The one web process per database that exports the metrics of all, and for how many seconds it stays that."""
 
+RESYNC, SETTLED = "resync", 90_000
+"""The task that looks for what was missed, and milliseconds after a start until it does."""
+
 LAST = 9.2
 """Seconds after the signal until running workers are killed."""
 
@@ -230,6 +233,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
         SecretFiles(options, os.environ, use).watch()
         children = Children(lambda name: start(door.options, name), options.workers, inbox.queue.release)
+        inbox.queue.hasten(RESYNC, inbox.now() + SETTLED)
         with _kept_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
@@ -290,7 +294,7 @@ def _worked(options: ServerOptions, run: Run, parent: int, name: str, alive: Pat
         dependencies = run_dependencies(options, inbox, app, login, stop)
         clock, guard = dependencies.now, dependencies.organisation
         resync = Resync(app, inbox, options, dependencies.tokens, dependencies.clones.forget)
-        tasks = {"resync": Task(lambda: resync.once(clock()), options.sweep_minutes)}
+        tasks = {RESYNC: Task(lambda: resync.once(clock()), options.sweep_minutes)}
         worker = Worker(
             inbox,
             lambda lease: run(lease, dependencies),

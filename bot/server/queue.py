@@ -131,6 +131,12 @@ class WorkQueue:
                         f"{sql} on conflict (key) do nothing", key=key, priority=int(Priority.CATCH_UP), now=now
                     )
 
+    def hasten(self, key: str, due: Instant) -> None:
+        """Let a key that waits be due then, if it would be later."""
+        sql = "update queue set due = :due where key = :key and due > :due and lease = ''"
+        with self.database.transaction() as hastening:
+            hastening.change(sql, key=key, due=due)
+
     def claim(self, owner: str) -> Lease | None:
         """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due.
 
@@ -196,6 +202,14 @@ class WorkQueue:
         """Whether the lease still holds. It cannot be lost, nor work be added, before the transaction ends."""
         sql = "update queue set lease = lease where key = :key and lease = :lease"
         return bool(holding.change(sql, key=lease.key, lease=lease.id))
+
+    def hold(self, holding: Transaction, key: str) -> None:
+        """Let no run of a key begin or end before the transaction does.
+
+        A run locks its key before its repository. Whoever changes the repository first and adds work after it would
+        wait for the run, and the run for it.
+        """
+        holding.change("update queue set lease = lease where key = :key", key=key)
 
     def finish(
         self,

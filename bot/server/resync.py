@@ -13,13 +13,25 @@ from bot.github.app import App, DeliveryInfo, ListedRepository
 from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.server.health import ask_who_we_are
+from bot.server.health import ALIVE, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
 from bot.server.installations import TokenCache
-from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, Note, Priority, RepositoryKey, RepositoryRow
+from bot.server.model import (
+    DAY,
+    MINUTE,
+    WORKER,
+    Arrival,
+    Grant,
+    Instant,
+    Note,
+    Priority,
+    RepositoryKey,
+    RepositoryRow,
+)
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_guard import INDEX_UP
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.server.webhook import EVENTS, OF_REPOSITORY
@@ -42,6 +54,9 @@ PATIENCE = 5 * MINUTE
 
 MOST_REQUESTED = 200
 """Deliveries that one resync requests."""
+
+INDEX_LEFT = 10 * MINUTE
+"""The organisation's index is switched off when no worker has told of one for so long; a restart takes less."""
 
 TRIES = 3
 _REMEMBERED = 2_000
@@ -366,12 +381,18 @@ class Resync:
     def _purge(self, now: Instant) -> int:
         return self._inbox.purge(now - self._options.keep_days * DAY)
 
-    def _align(self, _: Instant) -> int:
-        """Note what the organisation's index lacks, or has too much; without an index, forget what was noted."""
+    def _align(self, now: Instant) -> int:
+        """Note what the organisation's index lacks, or has too much; if no worker has one, forget what was noted."""
         changes = OrganisationChanges(self._inbox.database, self._inbox.queue, self._inbox.now)
         if self._options.organisation:
             return changes.align(self._options.organisation, self._scope)
-        changes.switch_off()
+        beats = self._inbox.heartbeats()
+        told = [at for name, (at, note) in beats.items() if name.startswith(WORKER) and INDEX_UP in note]
+        silent = now - max(told, default=0)
+        if silent > INDEX_LEFT:
+            changes.switch_off()
+        elif silent <= ALIVE:
+            log.warning("another worker has the organisation's index and this one has none: give all the same place")
         return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:

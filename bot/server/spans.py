@@ -165,7 +165,7 @@ def _opened(environ: Mapping[str, str]) -> Tracer:
         library = (error.name or "").partition(".")[0]
         if library not in LIBRARIES:
             raise
-        remedy = "install what requirements-traces.lock names, or unset it"
+        remedy = "install what requirements-traces.lock names, build the image with TRACES=1, or unset it"
         raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error
     except (ValueError, OSError, RuntimeError) as error:
         told = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"

@@ -126,7 +126,9 @@ def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProb
     """Check the organisation's index. If it does not answer, the server starts: answers go on without it."""
     name = "organisation"
     if find_spec("lancedb") is None:
-        yield StartupProblem(name, "wrong", "lancedb is missing: install what requirements-org.lock names")
+        yield StartupProblem(
+            name, "wrong", "lancedb is missing: install what requirements-org.lock names, or build the image with ORG=1"
+        )
         return
     if "://" not in place:
         probe = Path(place) / f".probe-{os.getpid()}"

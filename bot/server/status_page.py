@@ -153,7 +153,7 @@ def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
 def _lead(repositories: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
     busy = counts.get("waiting", 0) + counts.get("working", 0)
     known = f"It looks after {counted(len(repositories), 'repository', 'repositories')}." if repositories else ""
-    known = known or "It has not worked for any repository yet."
+    known = known or "It looks after no repository now."
     return f"{known} {counted(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{known} Nothing waits."
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import bot
+from bot.organisation import lance
 from bot.server.options import REQUIRED, WORKING, ServerOptions, is_secret, read_options, variable
 from bot.server.processes import LAST
 from bot.server.web import create_app
@@ -356,6 +357,12 @@ def test_the_index_of_all_repositories_is_for_workers(tmp_path: Path) -> None:
         assert "PRECEDENT_ORGANISATION" not in {each["name"] for each in container(pod)["env"]}
 
 
+def test_what_the_engine_of_the_index_may_keep_leaves_a_worker_its_memory() -> None:
+    limit = container(pods(rendered(MOST))["worker"])["resources"]["limits"]["memory"]
+    engine = lance.INDEX_CACHE + lance.METADATA_CACHE + (lance.INDEX_MEGABYTES << 20)
+    assert int(limit.removesuffix("Gi")) << 30 >= engine + (1 << 30)
+
+
 def test_a_process_of_the_pod_collects_what_killed_programs_leave_behind() -> None:
     """As `init` does in the compose file."""
     for pod in pods(rendered(LEAST)).values():
@@ -445,6 +452,11 @@ WRONG: dict[str, tuple[Manifest, str]] = {
     "a secret in the values": ({"secrets": {"webhookSecret": {"value": "0123"}}}, "/secrets/webhookSecret"),
     "a secret without a name": ({"secrets": {"privateKey": {"name": ""}}}, "/secrets/privateKey/name"),
     "a secret as a variable": ({"env": {"PRECEDENT_DATABASE_URL": "postgresql://x/y"}}, "PRECEDENT_DATABASE_URL"),
+    "a password as a variable": (
+        {"env": {"PRECEDENT_OPERATOR_PASSWORD": "correct horse"}},
+        "PRECEDENT_OPERATOR_PASSWORD",
+    ),
+    "a place in each worker alone": ({"env": {"PRECEDENT_ORGANISATION": "/data/index"}}, "PRECEDENT_ORGANISATION"),
     "a variable that the chart sets": ({"env": {"PRECEDENT_WORKERS": "4"}}, "PRECEDENT_WORKERS"),
     "a number as a variable": ({"env": {"PRECEDENT_ATTEMPTS": 4}}, "/env/PRECEDENT_ATTEMPTS"),
     "no receiver": ({"serve": {"replicas": 0}}, "/serve/replicas"),

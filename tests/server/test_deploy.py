@@ -85,6 +85,41 @@ def test_the_containers_can_do_little(manifest: dict[str, Any]) -> None:
     assert "ports" not in services["db"]
 
 
+@pytest.mark.parametrize(
+    "given", [[], ["SERVER"], ["SERVER", "TRACES"], ["SERVER", "ORG"], ["SERVER", "TRACES", "ORG"]]
+)
+def test_make_builds_the_images_that_the_compose_file_builds(given: list[str]) -> None:
+    assert set(given) <= set(service("bot")["build"]["args"])
+    make = ["make", "--dry-run", "image", "SEMANTIC=0", *(f"{name}=1" for name in given)]
+    told = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"--build-arg (\S+)", told) == [f"{name}=1" for name in given]
+
+
+def test_the_upgrade_of_the_documentation_takes_a_compose_file_that_was_changed_as_it_says(tmp_path: Path) -> None:
+    (pull,) = re.findall(r"`git (pull [^`]+)`", text("docs/self-hosting.md"))
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+
+    def git(folder: Path, *words: str) -> None:
+        who = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
+        subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, check=True)
+
+    (theirs / "deploy").mkdir(parents=True)
+    file = theirs / "deploy/compose.yml"
+    file.write_text(text("deploy/compose.yml"), encoding="utf-8")
+    git(theirs, "init")
+    git(theirs, "add", ".")
+    git(theirs, "commit", "--message", "one")
+    git(tmp_path, "clone", str(theirs), str(ours))
+    file.write_text(file.read_text(encoding="utf-8").replace("pids_limit: 1024", "pids_limit: 2048"), encoding="utf-8")
+    git(theirs, "commit", "--all", "--message", "another")
+    mine = ours / "deploy/compose.yml"
+    changed, many = re.subn(r"#(.*webhook.secret.old)", r"\1", mine.read_text(encoding="utf-8"), flags=re.IGNORECASE)
+    assert many == 4
+    mine.write_text(changed, encoding="utf-8")
+    git(ours, *pull.split())
+    assert mine.read_text(encoding="utf-8") == changed.replace("pids_limit: 1024", "pids_limit: 2048")
+
+
 def test_what_stops_the_server_waits_longer_than_it_drains() -> None:
     compose = yaml.safe_load(text("deploy/compose.yml"))["services"]
     assert compose["bot"]["stop_grace_period"] == "15s"

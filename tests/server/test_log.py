@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.server.log import HIDDEN, MOST, Lines, log_fields, write_logs
+from bot.server.log import HIDDEN, MOST, Lines, guarded, log_fields, write_logs
+from bot.server.options import Misconfigured
 
 SECRET = "It's a Secret to Everybody"
 
@@ -142,3 +143,11 @@ def test_libraries_are_heard_when_they_warn_and_we_when_we_tell(log: io.StringIO
     logging.getLogger("bot.server.processes").info("ready")
     found = [json.loads(each) for each in log.getvalue().splitlines()]
     assert [each["message"] for each in found] == [f"signed with {HIDDEN}", "ready"]
+
+
+def test_several_mistakes_are_one_line() -> None:
+    def fail() -> None:
+        raise Misconfigured(["data: it is read-only", "port: it is taken"])
+
+    assert guarded(fail) == "data: it is read-only; port: it is taken"
+    assert guarded(lambda: None) == ""

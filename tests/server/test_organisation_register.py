@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 import pytest
 
 from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
+from bot.errors import WorldError
 from bot.github.events import ORGANISATION
 from bot.server.inbox import Inbox
+from bot.server.installations import within
 from bot.server.model import Priority, RepositoryKey
 from bot.server.organisation_register import OrganisationRegister
-from tests.server.queues import Queue
+from tests.server.queues import Queue, arrival, leased
 
 APP, SDK, PLUGIN, FOREIGN = RepositoryKey(7, 1), RepositoryKey(7, 2), RepositoryKey(7, 3), RepositoryKey(8, 1)
 PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
@@ -132,3 +137,35 @@ def test_many_comments_are_put_at_once(register: OrganisationRegister, queue: Qu
     with queue.inbox.database.transaction() as asking:
         row = asking.row("select count(*) as many from deliveries where state = 'waiting'")
     assert row == {"many": 601}
+
+
+CHANGES: list[Callable[[OrganisationRegister], object]] = [
+    lambda register: register.lost(APP, "uninstalled"),
+    lambda register: register.saw(APP, "octo-org/app", private=True, visibility=PRIVATE),
+    lambda register: register.share(APP, ["octo-org/*"]),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_repository_that_changes_while_its_run_begins_and_the_run_do_not_wait_for_each_other(
+    register: OrganisationRegister, queue: Queue, change: Callable[[OrganisationRegister], object]
+) -> None:
+    """In PostgreSQL one of the two would fail. The run is begun statement by statement, as `Inbox.begin` does."""
+    queue.inbox.put([arrival("app-1", APP, 1)])
+    lease, faults = leased(queue.inbox, APP), list[WorldError]()
+
+    def changed() -> None:
+        try:
+            change(register)
+        except WorldError as error:
+            faults.append(error)
+
+    other = threading.Thread(target=changed)
+    with queue.inbox.database.transaction() as beginning:
+        assert queue.inbox.queue.lock(beginning, lease)
+        beginning.change("update deliveries set state = 'working' where repository = :key", key=APP.text)
+        other.start()
+        other.join(0.5)  # it waits for one of our rows
+        within(beginning, queue.inbox.now).began(APP, "octo-org/r1", private=False)
+    other.join(30)
+    assert (other.is_alive(), faults) == (False, [])

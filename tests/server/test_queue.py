@@ -254,6 +254,20 @@ def test_tasks_are_added_once(bench: Bench) -> None:
     assert bench.claim() == ""
 
 
+def test_a_task_that_waits_is_hastened_and_never_put_off(bench: Bench) -> None:
+    bench.work.hasten("resync", bench.clock.now)  # not there yet
+    bench.work.ensure(["resync"])
+    bench.finish(bench.taken(), bench.clock.now + 900_000, CATCH_UP)
+    for due in (90_000, 200_000):
+        bench.work.hasten("resync", bench.clock.now + due)
+    bench.clock.now += 89_000
+    assert bench.claim() == ""
+    bench.clock.now += 1_000
+    assert bench.claim() == "resync"
+    bench.work.hasten("resync", bench.clock.now)  # leased: its end says when it is due again
+    assert bench.claim() == ""
+
+
 def test_many_claims_at_once_take_each_key_once(queue: Queue) -> None:
     clock = Now()
     work = WorkQueue(queue.inbox.database, clock)

@@ -10,9 +10,12 @@ from bot.github.app import App
 from bot.github.errors import OF_ALL
 from bot.server.health import APP as APP_HEARTBEAT
 from bot.server.installation_events import PLACES
-from bot.server.model import Grant, Instant, Priority, RepositoryKey
-from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck, ResyncResult
+from bot.server.model import WORKER, Grant, Instant, Priority, RepositoryKey
+from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation_guard import INDEX_UP
+from bot.server.resync import DAY, INDEX_LEFT, MINUTE, QUARTER, QUARTERS, DriftCheck, ResyncResult
 from bot.server.resync import MOST as MOST_REPOSITORIES
+from bot.server.scope import EVERYTHING
 from tests.github.keys import key_pair
 from tests.server.places import APP, HELLO, HOUR, OTHER, Places, known_at, resync, sweep
 from tests.server.queues import keys, leased
@@ -269,3 +272,21 @@ def test_a_late_sweep_still_begins_the_daily_look(here: Places) -> None:
     lagging = resync(here)._drift
     begins = here.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
     assert [lagging.remind(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]
+
+
+def test_a_worker_without_an_index_does_not_switch_off_that_of_another(
+    here: Places, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = OrganisationChanges(here.inbox.database, here.inbox.queue, here.clock)
+    changes.align("/srv/index", EVERYTHING)
+    here.inbox.heartbeat(f"{WORKER}with", {INDEX_UP: 0})
+    here.inbox.heartbeat(f"{WORKER}without", {"busy": 1})
+    sweep(here)
+    assert changes.waiting() is not None
+    assert "give all the same place" in caplog.text
+    caplog.clear()
+    sweep(here, INDEX_LEFT - MINUTE)  # all that have it may be restarting
+    assert changes.waiting() is not None
+    assert "give all the same place" not in caplog.text
+    sweep(here, 2 * MINUTE)
+    assert changes.waiting() is None

@@ -24,6 +24,7 @@ from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
 from bot.server.health import SPARE, ahead
 from bot.server.options import Misconfigured, ServerOptions
+from bot.server.processes import RESYNC, SETTLED
 from bot.server.startup_check import SPACE, Outside, StartupProblem, examine, filesystem, refuse
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
@@ -344,6 +345,23 @@ def test_the_server_keeps_its_password_over_a_restart_and_tells_only_where_it_is
     assert made.strip() not in stage.told()
     said = [line["message"] for line in stage.lines()]
     assert said.count(f"the password of the status page is in {file}") == 2
+
+
+@pytest.mark.slow
+def test_what_was_missed_while_it_was_down_is_looked_for_soon_after_a_start(stage: ServerStage) -> None:
+    stage.data.mkdir()
+    with stage.inbox() as inbox:
+        inbox.database.make_tables()
+        inbox.queue.ensure([RESYNC])
+        lease = inbox.queue.claim("earlier")
+        assert lease is not None
+        inbox.give_back(lease, 3600)
+        stage.start(workers=0)
+        with inbox.database.transaction() as asking:
+            row = asking.row("select due from queue where key = :key", key=RESYNC)
+        assert row is not None
+        assert row["due"] <= inbox.now() + SETTLED
+        stage.stop()
 
 
 @pytest.mark.slow

@@ -77,9 +77,9 @@ def test_what_is_wrong_stands_first() -> None:
 
 def test_a_new_server_says_that_there_is_nothing_yet() -> None:
     page = text_of(status_page(empty(), WELL, NOW))
-    assert "All is well It has not worked for any repository yet. Nothing waits." in page
+    assert "All is well It looks after no repository now. Nothing waits." in page
     assert "No delivery to show here." in page
-    assert "None yet." in page
+    assert "None. Once the App" in page
     assert "What it did so far" not in page
 
 
