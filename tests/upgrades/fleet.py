@@ -20,7 +20,8 @@ from tests.acceptance.stage import Stage
 from tests.server.stage import until
 from tests.upgrades.make import BRANCHES, ROOT
 
-PROGRAMS = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (BRANCHES / "README.md").read_text(encoding="utf-8"), re.M))
+_ROW = re.compile(r"^\| `([\w.-]+)` \| `([\w.-]+)` \|", re.MULTILINE)
+PROGRAMS = dict(_ROW.findall((BRANCHES / "README.md").read_text(encoding="utf-8")))
 """The name of each kept branch → the commit or tag of the program that wrote it."""
 
 _RUN = """
@@ -44,7 +45,9 @@ exit 1
 def checkout(name: str, folder: Path) -> Path:
     """The program that wrote this branch, out of the history of this repository."""
     git = ["git", "-C", str(ROOT)]
-    shallow = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False)
+    shallow = subprocess.run(
+        [*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False
+    )
     if shallow.stdout.strip() != "false":
         pytest.skip("this checkout has no history")
     packed = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)

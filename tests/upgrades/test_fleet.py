@@ -1,4 +1,4 @@
-"""Programs of earlier states and this one write one branch, in turns and at once: nothing is lost, nothing said twice."""
+"""Earlier programs and this one write one branch, in turns and at once: nothing is lost, nothing said twice."""
 
 from __future__ import annotations
 
