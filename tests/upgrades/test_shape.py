@@ -79,7 +79,7 @@ TESTED = {
     "layout of the search index": "upgrades/test_branches.py "
     "test_an_upgrade_loses_nothing_is_told_in_one_line_and_is_made_once",
     "comments": "upgrades/test_fleet.py test_who_loses_a_push_goes_on_from_what_the_other_wrote",
-    "tables of a server": "upgrades/test_rolling.py "
+    "tables of a server": "server/test_rolling_update.py "
     "test_deliveries_are_done_once_while_old_and_new_processes_share_a_database",
     "additions of a later version": "upgrades/test_additions.py "
     "test_what_a_later_version_added_stays_where_nothing_changes",
