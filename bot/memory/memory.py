@@ -224,11 +224,13 @@ class Memory:
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""
         index, manifest = self.index.edits()
-        if self.index.was_rebuilt and not self.messages.is_there:  # all records were read: an upgrade ends here
-            self.messages.ask(lambda _: None, None)
+        if self.index.was_rebuilt and self.state.base.manifest.messages is None:  # an upgrade ends here
+            if not self.messages.is_there:
+                self.messages.ask(lambda _: None, None)
+            self.state.owe_outdated()
         messages, known = self.messages.edits()
         found = {**self.state.edits(), **index, **messages}
-        data = encode_manifest(replace(manifest, messages=known))
+        data = encode_manifest(replace(manifest, messages=known, owed=self.state.manifest.owed))
         return found if data == self.state.base.files[MANIFEST_PATH] else {**found, MANIFEST_PATH: data}
 
     def commit(self, message: str, *, squash: bool = False) -> bool:

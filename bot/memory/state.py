@@ -51,7 +51,7 @@ from bot.memory.shards import (
     read_lines,
     read_texts,
 )
-from bot.memory.thread_comments import ThreadCommentChanges
+from bot.memory.thread_comments import ThreadCommentChanges, outdated
 from bot.ranking.weights import shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
@@ -260,6 +260,12 @@ class MemoryState:
         for key, record in read.items():
             if key in stored and is_visible(record, stored[key], self.repo):
                 self._owe(key, stored[key].revised_at)
+
+    def owe_outdated(self) -> None:
+        """Renew the comments that show a thread which changed since: an earlier version does not see to that."""
+        every = self.every_thread_comments()
+        owed = outdated(every, self.records(linked.id for linked in every))
+        self.manifest = self.manifest.with_owed(owed)
 
     def install_model(self, update: ModelUpdate) -> None:
         """Keep what was learned. The index has to be rebuilt after it."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.changes import CommentKey, ReleaseNotice, StandingComment, ThreadComments
-from bot.domain.thread import ThreadId
+from bot.domain.changes import CommentKey, ReleaseNotice, Renewal, StandingComment, ThreadComments
+from bot.domain.thread import Record, ThreadId
 from bot.memory.merge import later_notice, newest_notices
 from bot.memory.records import sort_key
+
+
+def outdated(every: Iterable[ThreadComments], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
+    """Renewals of the comments that are no newer than the last change of a thread that they show."""
+    linked = list(every)
+    written = {one.comment_key: one.at for each in linked for one in each.comments}
+    for each in linked:
+        record = records.get(each.id)
+        for key in each.shown_in:
+            if record and key in written and written[key] <= record.revised_at:
+                yield Renewal(*key, each.id, record.revised_at)
 
 
 class ThreadCommentChanges:

@@ -27,7 +27,7 @@ from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_mani
 from bot.memory.memory import Memory
 from bot.memory.merge import MAX_NOTICES, newest_notices
 from bot.memory.shards import COMMENTS
-from tests.memory.samples import KINDS, Place, at, issue, remember
+from tests.memory.samples import KINDS, Place, at, issue, query, remember
 
 PULLS = (
     OpenPull(3, 205, "Mend it", closes=True, draft=True, files=("a/b.py",), seen_at=at(1)),
@@ -86,6 +86,20 @@ def test_the_comments_on_a_thread_that_is_gone_are_gone(place: Place) -> None:
     memory = place.memory()
     assert {key: shown_in(memory, key) for key in (3, 205)} == {3: (), 205: ()}
     assert place.files("comments") == {}
+
+
+def test_comments_that_show_what_changed_under_an_earlier_version_are_renewed_after_it(place: Place) -> None:
+    stand(place.memory(), StandingComment(4, at(2), 0, "h", (3, 9)))
+    remember(place.memory(), talk(3, title="Another title", revision=1.5), issue(205, 0.5))
+    manifest = replace(place.memory().state.manifest, owed=(), messages=None, layout=0)  # it knows of neither
+    place.put({"manifest.json": encode_manifest(manifest)})
+    memory = place.memory()
+    remember(memory, issue(7))
+    assert memory.search(query("fails"))
+    memory.commit("upgrade")
+    assert owed(place.memory()) == [(9, 0, 3), (9, 77, 3)], "not 4, which was written later"
+    assert remember(place.memory(), issue(8))
+    assert owed(place.memory()) == [(9, 0, 3), (9, 77, 3)]
 
 
 def test_a_comment_that_shows_only_other_repositories_stands_until_it_shows_none(place: Place) -> None:

@@ -42,13 +42,14 @@ class ServerStage:
     """An App that is installed on one repository, and its server, which is not running yet.
 
     ``module`` is what is started in place of `bot`; ``database`` the URL of a PostgreSQL database, "" for SQLite.
+    ``code`` is where the program lies.
     """
 
     def __init__(self, folder: Path, module: str = "bot", database: str = "") -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.data = folder / "data"
-        self.module = module
+        self.module, self.code = module, ROOT
         self.database = database
         self.git = GitServer(folder / "git")
         self.git.create(REPOSITORY)
@@ -91,14 +92,14 @@ class ServerStage:
         """A command that ends by itself; ``changed`` are variables without their prefix, "" for none."""
         environ = self.environ() | {f"PRECEDENT_{name}": value for name, value in changed.items()}
         return subprocess.run(
-            self.command(*words), cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=120
+            self.command(*words), cwd=self.code, env=environ, capture_output=True, text=True, check=False, timeout=120
         )
 
     def start(self, workers: int = 1, *, wait: bool = True) -> None:
         """Start the server and wait until it is ready, with its workers."""
         environ = self.environ() | {"PRECEDENT_WORKERS": str(workers)}
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(self.command("serve"), cwd=ROOT, env=environ, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command("serve"), cwd=self.code, env=environ, stdout=log, stderr=log)
         if wait:
             until(lambda: self.get("/status.json" if workers else "/readyz")[0] == 200, READY, self.told)
 
@@ -111,7 +112,7 @@ class ServerStage:
         environ |= {f"PRECEDENT_{name}": value for name, value in changed.items()}
         with self.log_file.open("ab") as log:
             command = self.command("worker", *words)
-            self.others.append(subprocess.Popen(command, cwd=ROOT, env=environ, stdout=log, stderr=log))
+            self.others.append(subprocess.Popen(command, cwd=self.code, env=environ, stdout=log, stderr=log))
         return self.others[-1]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from bot.domain.organisation import Visibility
 from bot.errors import UserError
-from bot.server.database import OURS, VERSION, Database, machine_clock
+from bot.server.database import MOVES, OURS, RENAMES, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
 from tests.server.queues import REPOSITORY, all_done, arrival, keys, leased
@@ -278,6 +279,13 @@ def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> Non
         mending.change("create table workers (id text primary key)")
     past.make_tables()
     assert version(past) == VERSION
+
+
+def test_upgrades_from_version_4_on_only_add_so_that_older_processes_can_finish_meanwhile() -> None:
+    later = [statement for version, statements in MOVES.items() if version > 4 for statement in statements]
+    adds = re.compile(r"alter table \w+ add column \w+ \w+ not null default \S+")
+    assert [statement for statement in later if not adds.fullmatch(statement)] == []
+    assert max(RENAMES) == 4
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -70,3 +71,28 @@ def test_the_page_about_upgrades_has_each_format_and_the_line_for_a_newer_one() 
     with pytest.raises(ForeignFormat) as caught:
         checked(FORMAT + 1)
     assert f"\n{caught.value}\n" in page
+
+
+TESTED = {
+    "branch of one format": "upgrades/test_fleet.py test_old_and_new_runs_take_turns",
+    "branch of a newer format": "upgrades/test_newer.py test_the_action_writes_nothing_and_says_nothing",
+    "layout of the search index": "upgrades/test_branches.py "
+    "test_an_upgrade_loses_nothing_is_told_in_one_line_and_is_made_once",
+    "comments": "upgrades/test_fleet.py test_who_loses_a_push_goes_on_from_what_the_other_wrote",
+    "tables of a server": "server/test_rolling_update.py "
+    "test_deliveries_are_done_once_while_old_and_new_processes_share_a_database",
+    "additions of a later version": "upgrades/test_additions.py "
+    "test_what_a_later_version_added_stays_where_nothing_changes",
+    "index of an organisation": "organisation/test_lance.py test_another_layout_is_told_and_a_rebuild_heals_it",
+    "caches on a machine": "upgrades/test_side_by_side.py "
+    "test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched",
+}
+"""What two versions may share → the test of it."""
+
+
+def test_each_row_of_what_old_and_new_versions_share_has_its_test() -> None:
+    page = (ROOT / "docs" / "upgrades.md").read_text(encoding="utf-8")
+    table = page.partition("| what they share |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| ([a-z ]+) \|", table, re.MULTILINE) == list(TESTED)
+    for place, name in map(str.split, TESTED.values()):
+        assert f"\ndef {name}(" in (ROOT / "tests" / place).read_text(encoding="utf-8"), name

@@ -1,0 +1,53 @@
+"""What a later version of the same format may add: this one leaves it alone wherever it has nothing to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.acceptance.stage import REPOSITORY, Stage
+from tests.upgrades import past
+from tests.upgrades.past import BRANCH
+
+ADDED = {
+    "later/0000.jsonl": '{"id":1,"more":"of it"}\n',
+    "answers/0000.jsonl": '{"at":"2026-01-02T00:00:00Z","id":1,"state":"later"}\n',
+    "wishes/0000.jsonl": '{"id":1,"wishes":[{"at":"2026-01-02T00:00:00Z","comment_id":70,"later":1,"name":"later",'
+    '"state":"later"}]}\n',
+    "comments/0000.jsonl": '{"id":2,"later":[1],"shown_in":[[1,0]]}\n',
+    "fixes/0000.jsonl": '{"id":1,"later":"a","looked_at":"2026-01-02T00:00:00Z","ref":"#2"}\n',
+    "clusters/0000.jsonl": '{"at":"2026-01-02T00:00:00Z","id":1,"links":[{"sign":"later","to":2}]}\n',
+}
+"""A line of a thread in each shard, with what this version does not know; and a shard that it does not know."""
+
+
+POLL = {"author": "hubot", "created_at": "2026-01-02T00:00:00Z", "id": 90, "kind": "poll", "title": "Where?"}
+
+
+@pytest.mark.slow
+def test_what_a_later_version_added_stays_where_nothing_changes(stage: Stage) -> None:
+    assert stage.act("schedule") == 0
+    held = past.files(stage)
+    record = json.loads(held["records/0000/2.json"]) | {"later": {"more": ["of it"]}}
+    manifest = json.loads(held["manifest.json"]) | {"later": 1}
+    planted = {**ADDED, "records/0000/2.json": json.dumps(record), "records/0000/90.json": json.dumps(POLL)}
+    for path, text in {**planted, "manifest.json": json.dumps(manifest)}.items():
+        stage.git.commit(REPOSITORY, path, text, f"refs/heads/{BRANCH}")
+
+    stage.github.clock.advance(300)
+    number = stage.github.open_issue("monalisa", "Nobody stays logged in", "As in #1.")
+    assert stage.act("issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 1
+    assert changed(planted, stage) == []
+    assert b"later" not in past.files(stage)["manifest.json"]
+
+    assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
+    assert changed(planted, stage) == ["comments/0000.jsonl"], "which is made again of the comments that GitHub has"
+
+
+def changed(planted: Mapping[str, str], stage: Stage) -> list[str]:
+    """The files in which that is not as it was planted."""
+    held = past.files(stage)
+    return [path for path, text in planted.items() if text not in held[path].decode()]
