@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+from pathlib import Path
 
 LIBRARIES = ("pytest", "hypothesis", "yaml", "jinja2", "openapi_core", "graphql", "mcp.server", "sqlalchemy", "psycopg")
 """What takes longest to load."""
@@ -33,7 +34,7 @@ def run(arguments: list[str]) -> tuple[int, str]:
 
 
 def main() -> None:
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     for name in LIBRARIES:
         importlib.import_module(name)
     for line in sys.stdin:

@@ -1,6 +1,6 @@
 """Every cell of the table is played every night, and what comes of it is what the table says.
 
-For a change those are played that no other stands for: the first of each rule, of each fault, of each outcome of a call.
+For a change those are played that no other stands for: the first of each rule, each fault, each outcome of a call.
 """
 
 from __future__ import annotations
