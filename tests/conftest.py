@@ -26,8 +26,13 @@ pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptanc
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection() -> None:
     """Thousands of tests stay until the end: the collector need not look at them again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
     gc.collect()
     gc.freeze()
 

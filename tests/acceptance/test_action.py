@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -72,12 +74,9 @@ def state(stage: Stage, number: int) -> str:
 
 def tip(stage: Stage) -> dict[str, bytes]:
     """Every file at the tip of the memory branch."""
-
-    def git(*words: str) -> bytes:
-        return subprocess.run(["git", "-C", str(stage.bare), *words], check=True, capture_output=True).stdout
-
-    names = git("ls-tree", "-r", "--name-only", "-z", "precedent").decode().split("\0")
-    return {name: git("show", f"precedent:{name}") for name in names if name}
+    packed = subprocess.run(["git", "-C", str(stage.bare), "archive", "precedent"], check=True, capture_output=True)
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        return {each.name: found.read() for each in archive if (found := archive.extractfile(each))}
 
 
 def environ(stage: Stage, event: str, **changes: str) -> Mapping[str, str]:

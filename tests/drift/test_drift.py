@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from tests.drift.drifts import DRIFTS, Drift
 
 GUARDS = sorted({drift.guard for drift in DRIFTS.values()})
 MINUTE = 60
+FORKS = Path(__file__).with_name("forks.py")
+OPTIONS = ("-q", "-x", "-vv", "-p", "no:cacheprovider", "-m", "not slow")
 
 
 class Copy:
@@ -29,6 +32,15 @@ class Copy:
             place = folder / path.relative_to(ROOT)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, place, follow_symlinks=False)
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
+        self._pytest = subprocess.Popen(
+            [sys.executable, str(FORKS)],
+            cwd=folder,
+            env=environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def write(self, file: str, content: str) -> None:
         """Compiled modules are known by the second of their source, so each version gets one of its own."""
@@ -36,38 +48,25 @@ class Copy:
         path.write_text(content, encoding="utf-8")
         os.utime(path, (moment := next(self._moments), moment))
 
-    def guard(self, *files: str) -> tuple[int, str]:
+    def guard(self, *tests: str) -> tuple[int, str]:
         """The exit code of these tests there, without those that run whole examples, and what they print."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:randomly",
-            "-m",
-            "not slow",
-        ]
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
-        done = subprocess.run(
-            [*command, "-vv", *files],
-            cwd=self.folder,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=4 * MINUTE,
-        )
-        return done.returncode, done.stdout
+        assert self._pytest.stdin
+        assert self._pytest.stdout
+        self._pytest.stdin.write(json.dumps([*OPTIONS, *tests]) + "\n")
+        self._pytest.stdin.flush()
+        code, told = json.loads(self._pytest.stdout.readline())
+        return code, told
+
+    def close(self) -> None:
+        self._pytest.kill()
+        self._pytest.communicate()
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    return Copy(tmp_path_factory.mktemp("copy"))
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    made = Copy(tmp_path_factory.mktemp("copy"))
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import THOROUGH
 from tests.fuzz.__main__ import main, replay, table
 from tests.fuzz.engine import Campaign, Field, fuzz
 from tests.fuzz.findings import load, save, smaller
@@ -19,7 +20,7 @@ from tests.fuzz.targets.comment import harmless
 from tests.fuzz.watch import Fault, fault_of, steps_of
 
 SEED = 5
-MOMENT = 2 / 60
+MOMENT = (2 if THOROUGH else 0.5) / 60
 """Minutes."""
 
 

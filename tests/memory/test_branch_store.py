@@ -15,6 +15,7 @@ from bot.files import DiskTrouble
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.branch_store import CLONE, BranchStore, Growth
 from tests.bench.bench_contention import contend
+from tests.examples import THOROUGH
 from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
 
 
@@ -428,8 +429,9 @@ def test_a_folder_to_keep_that_cannot_be_made_is_reported(hosted: Hosted) -> Non
 
 
 @pytest.mark.slow
-def test_eight_processes_with_five_events_each_lose_nothing(tmp_path: Path) -> None:
-    outcome = contend(tmp_path, 8, 5)
+def test_processes_with_events_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    processes, turns = (8, 5) if THOROUGH else (4, 4)
+    outcome = contend(tmp_path, processes, turns)
     assert outcome.lost == ()
     assert outcome.forced == 0
-    assert len(outcome.moves) == outcome.expected == 40
+    assert len(outcome.moves) == outcome.expected == processes * turns

@@ -13,6 +13,7 @@ import pytest
 
 from bot.organisation.lance import SEARCH_SECONDS, open_candidates
 from bot.recall.candidates import OrganisationUnavailable
+from tests.examples import examples
 from tests.fakes.s3 import Objects, s3
 from tests.organisation.test_lance import found, thread
 from tests.organisation.writers import race, wrong
@@ -130,9 +131,10 @@ def test_a_store_that_is_down_is_told_in_time_and_it_heals_by_itself(monkeypatch
 def test_two_processes_that_are_killed_lose_nothing_and_write_nothing_twice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    total = examples(1_500)  # 300 for a change: 30 batches of each process, with a compaction
     with s3() as (_, environment):
         for name, value in environment.items():
             monkeypatch.setitem(os.environ, name, value)
-        kills, _ = race(600, 1, tmp_path, longest=3)
+        kills, _ = race(total, 1, tmp_path, longest=3)
         assert kills > 0
-        assert wrong(600) == []
+        assert wrong(total) == []

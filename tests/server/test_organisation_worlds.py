@@ -14,4 +14,4 @@ def test_nothing_leaks_in_some_random_organisations() -> None:
 
 @pytest.mark.slow
 def test_nothing_leaks_in_many_random_organisations() -> None:
-    explore(1_000)
+    explore(examples(1_000))

