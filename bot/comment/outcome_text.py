@@ -264,7 +264,6 @@ class CommentPhrases:
     pulls: Mapping[ThreadId, OpenPull] = field(default_factory=dict)
 
     def day(self, moment: datetime) -> str:
-        """A calendar day in UTC."""
         return inline(self.words.day(moment), DAY_CHARS)
 
     def linked(self, text: str, address: str) -> str:
@@ -305,5 +304,4 @@ class CommentPhrases:
         return f" ({self.linked(signed, address)})"
 
     def files(self, paths: tuple[str, ...]) -> str:
-        """Paths as code, separated by commas."""
         return ", ".join(filter(None, (code_span(path, PATH_CHARS) for path in paths)))

@@ -66,7 +66,6 @@ def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False)
 
 
 def shipped_words() -> Words:
-    """The shipped words, in English."""
     return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
 
 

@@ -72,7 +72,6 @@ class GitHubClient:
 
     @property
     def writes(self) -> int:
-        """Number of writes sent."""
         return self._transport.sent.total() - self.reads - self.queries
 
     @property
@@ -90,7 +89,6 @@ class GitHubClient:
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
-        """One error for each missing permission."""
         return tuple(self._transport.lacking.values())
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -245,7 +243,6 @@ class GitHubClient:
         return data
 
     def pause_requests(self, seconds: float) -> None:
-        """Wait so many seconds, and forget the limits that are over by then."""
         self._transport.pause_requests(seconds)
 
     def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False, spare: bool = False) -> HttpAnswer:

@@ -120,7 +120,6 @@ class DiscussionComments:
         return [{"event": "commented", **comment} for comment in self.comments(number)]
 
     def create_comment(self, number: int, text: str) -> OwnComment:
-        """Write a comment. After Unreachable it may exist all the same: look before trying again."""
         if number not in self._discussions:
             self.comments(number)
         told = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)

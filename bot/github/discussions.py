@@ -215,5 +215,4 @@ def _fields(node: Json) -> dict[str, Any]:
 
 
 def changed_since(page: DiscussionPage, moment: datetime) -> tuple[Thread, ...]:
-    """The discussions of a part of the list that changed then or later."""
     return tuple(thread for thread in page.threads if thread.revised_at >= moment)

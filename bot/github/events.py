@@ -43,12 +43,10 @@ def account_of(payload: Mapping[str, Any]) -> str:
 
 
 def sender_of(payload: Mapping[str, Any]) -> str:
-    """Return the login of the account that caused the event."""
     return clean(_object(payload, "sender").get("login"))[:100]
 
 
 def comment_of(payload: Mapping[str, Any]) -> str:
-    """Return the text of the comment that the event is about, "" if there is none."""
     body = _object(payload, "comment").get("body")
     return body if isinstance(body, str) else ""
 
@@ -150,7 +148,6 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
-    """Read a parsed payload; parts may be missing."""
     is_of_discussion = name in OF_DISCUSSIONS  # whose comments have ids of their own, which we never need
     issue = _object(data, "discussion" if is_of_discussion else "issue")
     comment = {} if is_of_discussion else _object(data, "comment")

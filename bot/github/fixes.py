@@ -95,7 +95,6 @@ def sha_in(value: object) -> str | None:
 
 
 def time_in(value: object) -> datetime | None:
-    """Return the time that ``value`` contains, or None."""
     try:
         return parse_time(value)
     except ValueError:
@@ -179,7 +178,6 @@ class FixFinder:
         self.fault: ForgeError | None = None
 
     def allow(self, more: int) -> None:
-        """Allow this run ``more`` further reads."""
         self._most += more
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:

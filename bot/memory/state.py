@@ -97,7 +97,6 @@ class MemoryState:
         return {key: record for key in wanted if (record := self._written.get(key) or stored.get(key))}
 
     def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
-        """What was said on these threads."""
         return self._values(ANSWERS, self._answers, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:

@@ -232,7 +232,6 @@ def _standing(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run:
 
 
 def settled_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
-    """The notice in its last state."""
     return replace(notice, state=state, comment_id=own.id if own else None, trying_since=None)
 
 

@@ -83,7 +83,6 @@ class Budgets:
         return {row["installation"]: row["remaining"] for row in found}
 
     def scarcest(self) -> list[Scarcest]:
-        """For each resource, the installation that has the fewest left in this hour."""
         sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"
         found: dict[str, Scarcest] = {}
         with self._opened() as asking:
@@ -93,7 +92,6 @@ class Budgets:
         return list(found.values())
 
     def purge(self, before: Instant) -> None:
-        """Delete what ended before then."""
         with self._opened() as purging:
             purging.change("delete from budgets where ends < :before", before=before)
 

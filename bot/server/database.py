@@ -175,7 +175,6 @@ class Transaction:
         return [dict(row) for row in found.mappings()]
 
     def row(self, sql: str, **values: Value) -> Row | None:
-        """Return the first row, or None."""
         return next(iter(self.rows(sql, **values)), None)
 
     def change(self, sql: str, **values: Value) -> int:
@@ -321,7 +320,6 @@ class Database:
         return found
 
     def close(self) -> None:
-        """Close all connections."""
         self.engine.dispose()
 
 
@@ -420,7 +418,6 @@ def written(value: object) -> str:
 
 
 def machine_clock() -> Instant:
-    """Return the time of this machine."""
     return time.time_ns() // 1_000_000
 
 

@@ -31,7 +31,6 @@ class HistoryEstimate:
         return min(99, 100 * self.read // whole) if self.left >= 0 and whole else -1
 
     def after(self, part: HistoryPart, began: Instant, ended: Instant) -> HistoryEstimate:
-        """The estimate after a run that read this part."""
         if part.left < 0 or part.before < 0:
             return replace(self, read=part.read)
         marks = self.marks or ((began, part.before),)
@@ -50,7 +49,6 @@ class HistoryEstimate:
         return max(last, paused_until) + round(left * (last - first) / (before - left))
 
     def stored(self) -> str:
-        """The text for a column."""
         return written([self.read, self.marks])
 
 

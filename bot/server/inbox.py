@@ -189,15 +189,12 @@ class Inbox:
         return self.queue.release(self.worker)
 
     def installations(self) -> Installations:
-        """Installations and repositories."""
         return Installations(self.database.transaction, self.now)
 
     def budgets(self) -> Budgets:
-        """What the installations have left of GitHub's limits."""
         return Budgets(self.database.transaction, self.now)
 
     def digests(self) -> Digests:
-        """The digests of the repositories."""
         return Digests(self.database.transaction, self.now)
 
     def deliveries(
@@ -217,7 +214,6 @@ class Inbox:
             return delivery_row(row), run_row(run) if run else None
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
-        """Which of these deliveries have arrived."""
         sql = "select id from deliveries where id in :ids"
         with self.database.transaction() as asking:
             return frozenset(row["id"] for some in _parts(ids) for row in asking.rows(sql, ids=some))
@@ -324,7 +320,6 @@ class Inbox:
         add_up(self.database)
 
     def counters(self) -> Tallies:
-        """All counters, of all processes together."""
         return read_counters(self.database)
 
     def heartbeat(self, name: str, note: Note) -> None:

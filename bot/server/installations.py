@@ -23,7 +23,6 @@ class Installations:
         self._now = now
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
-        """Store the state of an installation."""
         with self._opened() as keeping:
             keeping.change(
                 "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
@@ -127,7 +126,6 @@ class Installations:
             return {row["installation"]: int(row["until"]) for row in asking.rows(sql, resources=list(resources))}
 
     def states(self) -> dict[int, str]:
-        """Return the state of each installation."""
         with self._opened() as asking:
             return {row["id"]: row["state"] for row in asking.rows("select id, state from installations")}
 
@@ -168,7 +166,6 @@ class Installations:
             )
 
     def purge(self, before: Instant) -> None:
-        """Delete what has been gone since before then."""
         with self._opened() as purging:
             for table in ("repositories", "installations"):
                 purging.change(
@@ -179,12 +176,10 @@ class Installations:
 
 
 def within(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
-    """Return Installations that use this transaction."""
     return Installations(lambda: nullcontext(transaction), now)
 
 
 def repository_row(row: Row) -> RepositoryRow:
-    """Read a row of ``repositories``."""
     return RepositoryRow(
         repository=RepositoryKey.of(row["key"]),
         name=row["name"],

@@ -31,7 +31,6 @@ class RepositoryStatus:
 
     @property
     def name(self) -> str:
-        """The name, or the key if none is known yet."""
         return self.row.name or self.row.repository.text
 
     @property

@@ -101,7 +101,6 @@ def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether spans are sent."""
     return _tracer is not None
 
 
@@ -124,7 +123,6 @@ def past_span(name: str, began: int, ended: int, parent: str = "", links: Sequen
 
 
 def annotate(attributes: Attributes) -> None:
-    """Add to the present span."""
     if _tracer:
         _tracer.annotate(attributes)
 

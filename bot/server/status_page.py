@@ -57,7 +57,6 @@ Values = dict[str, object]
 
 @cache
 def style() -> str:
-    """Return the style sheet of all pages."""
     return render_page("status.css", {})
 
 
@@ -79,7 +78,6 @@ def status_page(
     wanted: DeliveryFilter | None = None,
     scope: RepositoryScope = EVERYTHING,
 ) -> str:
-    """Return the status page. Raises WorldError without the database."""
     wanted = wanted or DeliveryFilter()
     rows = inbox.deliveries(state=wanted.state, repository=wanted.repository, before=wanted.before, limit=PAGE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
@@ -133,7 +131,6 @@ def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, na
 
 
 def frame(now: Instant, *, has_forms: bool = False) -> Values:
-    """Return the values that all pages have."""
     return {"style": style(), "policy": policy(has_forms=has_forms), "now": moment(now)}
 
 
@@ -243,7 +240,6 @@ def _link(wanted: DeliveryFilter, before: int = 0) -> str:
 
 
 def dead_link(reason: str, before: int = 0) -> str:
-    """Return the address of the dead deliveries with this reason."""
     return f"{DEAD}?{urlencode({'reason': reason} | ({'before': before} if before else {}))}"
 
 
@@ -413,7 +409,6 @@ class Moment:
 
 
 def badge(delivery: Delivery) -> Badge:
-    """The outcome of the delivery."""
     if delivery.state == "done" and delivery.said in SAID:
         return Badge(*SAID[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
@@ -434,7 +429,6 @@ def moment(at: Instant, now: Instant | None = None) -> Moment:
 
 
 def lasted(seconds: float) -> str:
-    """A short text for a duration."""
     if seconds < 0.001:
         return "0 s"
     if seconds < 1:

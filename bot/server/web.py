@@ -195,7 +195,6 @@ class WebDoor:
 
 
 def create_app(door: WebDoor) -> Starlette:
-    """Return the ASGI application."""
     shown = StatusRoutes(door)
     routes = [
         Route("/webhook", endpoint=Webhook(door)),
@@ -290,7 +289,6 @@ class StatusRoutes:
         return _told("well", {check.name: check.ok for check in self._checks.now()})
 
     def metrics(self, request: Request) -> Response:
-        """Return the metrics for Prometheus."""
         if isinstance(role := self._role(request), Response):
             return role
         door = self._door
@@ -298,14 +296,12 @@ class StatusRoutes:
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
-        """Return the status page."""
         if isinstance(role := self._role(request), Response):
             return role
         door, wanted = self._door, _wanted(request.query_params)
         return _page(status_page(door.inbox, self._checks.now(), door.clock(), wanted, door.options.scope))
 
     def delivery(self, request: Request) -> Response:
-        """Return the page of one delivery."""
         if isinstance(role := self._role(request), Response):
             return role
         inbox = self._door.inbox
@@ -314,7 +310,6 @@ class StatusRoutes:
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def digest(self, request: Request) -> Response:
-        """Return the page of a repository's digest."""
         if isinstance(role := self._role(request), Response):
             return role
         door, key = self._door, _repository_key(request.path_params["key"])
@@ -325,7 +320,6 @@ class StatusRoutes:
         return _page(server_digest_page(found, row.name, home, door.clock()), 200 if found else 404)
 
     def dead(self, request: Request) -> Response:
-        """Return the page of dead deliveries."""
         if isinstance(role := self._role(request), Response):
             return role
         query = request.query_params

@@ -51,7 +51,6 @@ class DoctorOptions:
 
     @property
     def remote(self) -> Remote:
-        """The address that git reads from, with its credentials."""
         if self.address and not self.token:
             return OwnRemote(self.address)
         return Remote(self.place.remote, self.token or None)

@@ -25,7 +25,6 @@ from bot.settings.schema import Settings
 
 
 def judge(seen: Gathered) -> list[CheckResult]:
-    """The findings of all checks."""
     if seen.place.store:
         return [*_setup(seen), *_memory(seen)]
     return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen), *_discussions(seen)]
@@ -89,7 +88,6 @@ def _discussions(seen: Gathered) -> Iterator[CheckResult]:
 
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:
-    """Check everything; the exit code tells the severity."""
     findings = examine(given, os.environ, datetime.now(UTC))
     code = exit_code(findings)
     if given.json:

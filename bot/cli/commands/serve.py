@@ -20,7 +20,6 @@ LIBRARIES = frozenset({"sqlalchemy", "starlette", "uvicorn", "prometheus_client"
 
 
 def run_serve(given: argparse.Namespace) -> CommandResult:
-    """Receive until a signal; with ``--check`` only look."""
     options = read_options(os.environ, server_flags(given))
     forget_secrets(os.environ)
     with server_libraries():
