@@ -17,7 +17,6 @@ from bot.server.budgets import Budgets
 from bot.server.database import SCHEMA, Database, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.digests import Digests
-from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox_rows import (
     MOST_ALONE,
     NEVER_ENDED,
@@ -50,6 +49,7 @@ from bot.server.model import (
 )
 from bot.server.organisation_changes import note_run
 from bot.server.queue import MANY_HISTORIES, WorkQueue
+from bot.server.repository_list import HistoryEstimate, stored_estimate
 from bot.server.tallies import add_counts, add_up, read_counters
 
 MOST_AT_ONCE = 50

@@ -1,4 +1,4 @@
-"""Builds the status page and the page of one delivery, without any text of issues."""
+"""Builds the status page and those of one delivery and of a digest, without any text of issues."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
 from bot.server.budgets import Scarcest
 from bot.server.delivery_filter import DeliveryFilter
+from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import Check
 from bot.server.inbox import Inbox
 from bot.server.model import (
@@ -128,6 +129,27 @@ def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, na
         "facts": _facts(delivery, run),
     }
     return render_page("delivery.html.j2", values | frame(now))
+
+
+def server_digest_page(found: StoredDigest | None, name: str, home: str, now: Instant) -> str:
+    """Return the page of a digest, None for a repository without one. ``home`` is its address, "" if unknown."""
+    total = sum(section.total for section in found.sections) if found else 0
+    values: Values = {
+        "name": name,
+        "made": moment(found.made_at, now) if found else None,
+        "since": moment(found.since) if found else None,
+        "headline": f"{counted(total, 'thing')} to look at",
+        "sections": [_digest_section(one, home) for one in found.sections if one.total] if found else [],
+    }
+    return render_page("server_digest.html.j2", values | frame(now))
+
+
+def _digest_section(section: SectionNumbers, home: str) -> Values:
+    links = [
+        {"number": number, "url": f"{home}/{kind.traits.path}/{number}" if home else ""}
+        for number, kind in section.numbers
+    ]
+    return {"title": section.title, "total": section.total, "links": links, "left": section.total - len(links)}
 
 
 def frame(now: Instant, *, has_forms: bool = False) -> Values:

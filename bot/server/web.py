@@ -30,7 +30,6 @@ from bot.server.dead_letters import replay_or_drop
 from bot.server.dead_page import DeadView, dead_page, operation_of
 from bot.server.delivery_context import receipt
 from bot.server.delivery_filter import DeliveryFilter
-from bot.server.digest_page import server_digest_page
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.log import log_fields
@@ -39,7 +38,7 @@ from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, status_page
+from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, server_digest_page, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, guid, receive
 from bot.server.writer import GroupCommitWriter
 
