@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -185,6 +185,26 @@ class Transaction:
         """Run the statement once for each of these mappings."""
         if each:
             self.connection.execute(_prepared(sql, ()), each)
+
+
+class Table:
+    """Tables of the database. Each statement is in a transaction from ``opened``: one of its own, or the caller's."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
+        self._opened = opened
+        self.now = now
+
+    def _rows(self, sql: str, **values: Value) -> list[Row]:
+        with self._opened() as asking:
+            return asking.rows(sql, **values)
+
+    def _row(self, sql: str, **values: Value) -> Row | None:
+        with self._opened() as asking:
+            return asking.row(sql, **values)
+
+    def _change(self, sql: str, **values: Value) -> int:
+        with self._opened() as changing:
+            return changing.change(sql, **values)
 
 
 class Database:
