@@ -169,7 +169,7 @@ def _forge(wanted: DoctorOptions) -> GitHubFacts | None:
 
 
 def _told(client: GitHubClient, path: str) -> dict[str, Any]:
-    data = client.get(path, {})[1]
+    data = client.get(path, {})
     return data if isinstance(data, dict) else {}
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from bot.cli.arguments import token_of
 from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, Gathered, gather
-from bot.cli.checks.discussions import check_discussions
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, place_of
 from bot.cli.output import CommandResult
@@ -84,7 +83,7 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
 def _discussions(seen: Gathered) -> Iterator[CheckResult]:
     if seen.forge and seen.setup:
         held = seen.held if isinstance(seen.held, InspectedMemory) and not seen.held.fault else None
-        yield from check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
+        yield from github.check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
 
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:
