@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from bot.github.client import GitHubClient
 from bot.github.discussions import MAX_PAGES
@@ -63,23 +63,6 @@ def count_discussions(client: GitHubClient, repo: str) -> int | None:
         return None
     count = object_in(object_in(told.get("repository")).get("discussions")).get("totalCount")
     return count if isinstance(count, int) else None
-
-
-class CommentClient(Protocol):
-    """Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise
-    ForgeError."""
-
-    def comments(self, number: int) -> list[Json]: ...
-
-    def timeline(self, number: int) -> list[Json]: ...
-
-    def create_comment(self, number: int, text: str) -> OwnComment: ...
-
-    def update_comment(self, comment_id: int, text: str) -> OwnComment: ...
-
-    def delete_comment(self, comment_id: int) -> None: ...
-
-    def fold(self, node_id: str, *, folded: bool) -> None: ...
 
 
 class DiscussionComments:
@@ -151,3 +134,7 @@ class DiscussionComments:
             raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP)
         self._nodes[key] = node_id
         return OwnComment(key, text, str(comment.get("url") or ""), node_id)
+
+
+CommentClient = GitHubClient | DiscussionComments
+"""Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise ForgeError."""
