@@ -239,7 +239,6 @@ class Globs:
         self._patterns = [pattern.casefold().split("/") for pattern in patterns]
 
     def match(self, path: str) -> bool:
-        """Whether a pattern matches this file."""
         parts = path.casefold().split("/")
         return any(len(steps) in _reached(parts, steps) for steps in self._patterns)
 

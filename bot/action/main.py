@@ -153,6 +153,5 @@ def _site(around: RunnerEnvironment, inputs: Inputs) -> RepositorySite:
 
 
 def run_action() -> int:
-    """The Action's entry point."""
     prepare_process()
     return run(os.environ)

@@ -115,7 +115,6 @@ class ActionReport:
     digest: list[str] = field(default_factory=list)
 
     def add_results(self, said: Iterable[CommentResult]) -> None:
-        """Add the results of a run, with their errors."""
         for spoken in said:
             self.said.append(spoken)
             if spoken.error:

@@ -43,7 +43,6 @@ def is_action(text: str) -> bool:
 
 
 def action_name(text: str) -> str:
-    """The name of an Action."""
     if not is_action(text):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
     return text
@@ -58,7 +57,6 @@ def issue(text: str) -> Issue:
 
 
 def repository(text: str) -> str:
-    """OWNER/NAME."""
     if not _REPOSITORY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
     return text
@@ -73,8 +71,6 @@ def login(text: str) -> str:
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
-    """A whole number from ``low`` to ``high``."""
-
     def read(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {low:,} to {high:,}")
@@ -141,7 +137,6 @@ def since(text: str) -> datetime:
 
 
 def zone(text: str) -> tzinfo:
-    """A time zone by its name."""
     from bot.sources.clock import MAX_ZONE, zone_named  # other commands do without it
 
     zone = zone_named(text)
@@ -200,7 +195,6 @@ def token_of(environ: Mapping[str, str]) -> Token:
 
 
 def memory_options(given: argparse.Namespace) -> MemoryOptions:
-    """Where these options say that the memory is."""
     named = given.store, given.repo or "", given.memory_branch or ""
     return MemoryOptions(Path.cwd(), *named, given.refresh, given.offline, progress, warn)
 
@@ -231,7 +225,6 @@ def add_logs(command: argparse.ArgumentParser) -> None:
 
 
 def add_repositories(command: argparse.ArgumentParser) -> None:
-    """What to do with the repositories of an organisation's folder, and with which."""
     add, actions = command.add_argument, ("add", "list", "update", "remove", "rebuild")
     told = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
     add("action", choices=actions, metavar="ACTION", help=told)
@@ -279,7 +272,6 @@ def add_memory_branch(command: argparse.ArgumentParser) -> None:
 
 
 def add_memory(command: argparse.ArgumentParser) -> None:
-    """Where the memory is."""
     where = command.add_mutually_exclusive_group()
     where.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store, or a checkout of the branch")
     where.add_argument(
@@ -292,7 +284,6 @@ def add_memory(command: argparse.ArgumentParser) -> None:
 
 
 def add_answer(command: argparse.ArgumentParser) -> None:
-    """Where the memory is, and how the answer is given."""
     add_memory(command)
     command.add_argument("--json", action="store_true", help="print the answer as JSON (docs/asking.md)")
     command.add_argument("--exit-code", action="store_true", help="exit with code 1 if nothing is relevant")

@@ -67,7 +67,6 @@ def _closest(word: str, choices: Sequence[str]) -> str:
 
 
 def overview() -> str:
-    """All commands by purpose, each with an example."""
     width = max(map(len, COMMANDS)) + 2
     lines = ["usage: precedent COMMAND …", "", "A repository's memory of its issues and how they ended."]
     for purpose, commands in groupby(COMMANDS.items(), lambda each: each[1].purpose):

@@ -454,7 +454,7 @@ def serve(command: argparse.ArgumentParser) -> None:
     command.add_argument("--check", action="store_true", help="report everything that is missing, and exit")
 
 
-@command(SERVER, "worker --jobs 8")
+@command(SERVER, "worker --jobs 8", module="serve")
 def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "organisation", "jobs")

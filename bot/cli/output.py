@@ -117,7 +117,6 @@ NOTHING = "Nothing relevant."
 
 
 def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
-    """Print notes on the answer to stderr, one line each."""
     lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
     for line in filter(None, lines):
         print(one_line(line), file=sys.stderr)
@@ -147,7 +146,6 @@ def rank_table(figures: Mapping[str, Any]) -> list[str]:
 
 
 def warn(note: str) -> None:
-    """Shows the note in one line."""
     print(one_line(note), file=sys.stderr)
 
 

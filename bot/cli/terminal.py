@@ -27,7 +27,6 @@ _LONGEST_ID = 60
 
 
 def print_sections(sections: Sequence[ItemSection]) -> None:
-    """Each section with its heading, each thread with what matters of it."""
     console = _console()
     for section in sections:
         if section.title:
@@ -38,7 +37,6 @@ def print_sections(sections: Sequence[ItemSection]) -> None:
 
 
 def print_passages(found: Sequence[SessionPassage]) -> None:
-    """Messages of sessions, each below who said it and when."""
     console = _console()
     for one in found:
         at = f"{one.at:%Y-%m-%d %H:%M}" if one.at else "at an unknown time"
@@ -48,7 +46,6 @@ def print_passages(found: Sequence[SessionPassage]) -> None:
 
 @contextmanager
 def bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr, gone when it is done."""
     with Progress(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(label, total=total)
         yield lambda steps: shown.advance(task, steps)

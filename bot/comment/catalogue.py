@@ -167,7 +167,6 @@ class Words:
         return self.say(f"{name}_{'one' if number == 1 else 'many'}", count=self.number(number))
 
     def number(self, number: int) -> str:
-        """A whole number with thousands separators."""
         return f"{number:,}".replace(",", self.texts["thousands"])
 
     def day(self, moment: datetime) -> str:

@@ -44,7 +44,6 @@ class CommentLinks:
         return f"{base}/commit/{sha}" if base and _SHA.fullmatch(sha) else ""
 
     def release(self, tag: str) -> str:
-        """A release by its tag."""
         base = self._base()
         return f"{base}/releases/tag/{quote(tag, safe='', errors='replace')}" if base and tag else ""
 

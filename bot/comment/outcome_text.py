@@ -264,7 +264,6 @@ class CommentPhrases:
     pulls: Mapping[ThreadId, OpenPull] = field(default_factory=dict)
 
     def day(self, moment: datetime) -> str:
-        """A calendar day in UTC."""
         return inline(self.words.day(moment), DAY_CHARS)
 
     def linked(self, text: str, address: str) -> str:
@@ -305,5 +304,28 @@ class CommentPhrases:
         return f" ({self.linked(signed, address)})"
 
     def files(self, paths: tuple[str, ...]) -> str:
-        """Paths as code, separated by commas."""
         return ", ".join(filter(None, (code_span(path, PATH_CHARS) for path in paths)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """What a release notice tells: the ``tag``, and whether that is a pre-release.
+
+    ``original`` is the fixed thread, if the notice stands on a duplicate of it; ``upgrade_note`` is what the release
+    says about upgrading (a stranger's words), "" if nothing.
+    """
+
+    tag: str
+    is_early: bool = False
+    original: ThreadId | None = None
+    upgrade_note: str = ""
+
+
+def release_text(facts: ReleaseFacts, scene: CommentPhrases) -> str:
+    """The notice as Markdown: two sentences at most, and the upgrade note in a paragraph of its own."""
+    release = scene.linked(facts.tag, scene.links.release(facts.tag))
+    told = [scene.words.say("notice_early" if facts.is_early else "notice_released", release=release)]
+    if facts.original is not None:
+        told.insert(0, scene.words.say("notice_original", thread=scene.numbered(facts.original)))
+    note = scene.quote(facts.upgrade_note)
+    return "\n\n".join([" ".join(told), *([scene.words.say("notice_upgrade", note=note)] if note else [])])

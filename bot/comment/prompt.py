@@ -354,7 +354,6 @@ def _pull_xml(pull: OpenPull) -> str:
 
 
 def decision_label(superseded_by: str) -> str:
-    """What stands before a decision in Markdown."""
     return f"decision, superseded by {bare(superseded_by)}" if superseded_by else "decision"
 
 

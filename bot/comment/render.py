@@ -14,8 +14,7 @@ from bot.comment.catalogue import Words, own_words
 from bot.comment.defang import inline
 from bot.comment.links import GITHUB, CommentLinks
 from bot.comment.marker import marker
-from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases
-from bot.comment.release_text import ReleaseFacts, release_text
+from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases, ReleaseFacts, release_text
 from bot.comment.template_sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
@@ -66,7 +65,6 @@ def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False)
 
 
 def shipped_words() -> Words:
-    """The shipped words, in English."""
     return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
 
 

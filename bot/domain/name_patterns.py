@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 
 def fits_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether the name fits one of the patterns."""
     return any(fits(name, pattern) for pattern in patterns)
 
 

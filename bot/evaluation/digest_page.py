@@ -98,7 +98,6 @@ def plot_weeks(weeks: Sequence[int], until: datetime) -> str:
 
 
 def weeks_in_words(weeks: Sequence[int], until: datetime) -> str:
-    """The reports of the last weeks in a sentence."""
     most = max(weeks)
     last = max(place for place, reports in enumerate(weeks) if reports == most)
     end = until - timedelta(weeks=len(weeks) - 1 - last)

@@ -144,7 +144,6 @@ class LinkLabels:
 
     @classmethod
     def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> LinkLabels:
-        """Read the links in these threads."""
         created = {thread.id: thread.created_at for thread in threads}
         return cls(created, (mark for thread in threads for mark in marks(thread, repo)), feedback)
 
@@ -153,7 +152,6 @@ class LinkLabels:
         return LinkLabels(self.created, [mark for mark in self._all() if mark.at < moment], self.feedback)
 
     def joined(self, found: Iterable[Mark]) -> LinkLabels:
-        """These links and others."""
         return LinkLabels(self.created, [*self._all(), *found], self.feedback)
 
     def relations(self, thread: Thread) -> Relations:

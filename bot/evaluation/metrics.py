@@ -82,7 +82,6 @@ class Cut:
 
 
 def reciprocal_rank(rank: int | None) -> float:
-    """1/rank for a rank from 1, and 0 for None."""
     return 1 / rank if rank else 0.0
 
 

@@ -235,7 +235,6 @@ def grade_bar(counts: Mapping[Grade, int]) -> str:
 
 
 def similarity_bar(similarity: float) -> str:
-    """A short bar next to the number."""
     full = bar(0, 0, (40, 4), "bar-whole") + bar(0, 0, (40 * min(max(similarity, 0.0), 1.0), 4), "bar-part")
     return f'<svg class="similarity" viewBox="0 0 40 4" preserveAspectRatio="none" aria-hidden="true">{full}</svg>'
 

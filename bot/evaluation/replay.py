@@ -82,7 +82,6 @@ class PastLibrary:
         self.entries, self.rarity, self.held_by = index.entries, index.rarity, index.held_by
 
     def ranked_by(self, ranking: RankingModels) -> PastLibrary:
-        """The same library with another ranking."""
         other = copy(self)
         other._learned = replace(self._learned, ranking=ranking)
         return other

@@ -77,7 +77,6 @@ def valid_text(page: str) -> str:
 
 
 def in_words(backtest: Backtest) -> str:
-    """The result in a few sentences."""
     return " ".join(_sentences(backtest, summary(backtest)))
 
 
@@ -93,7 +92,6 @@ def _subtitle(backtest: Backtest) -> str:
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    """The result in plain words; the later sentences only where they apply."""
     asked, spoke = len(backtest.replayed), _whole(figures["commented"])
     if not asked:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]

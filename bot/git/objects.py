@@ -73,7 +73,6 @@ class Objects:
                 yield name, content[:-1]
 
     def commit(self, rev: str) -> Commit:
-        """Return the commit that ``rev`` names."""
         if self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT:
             for _, head in self._contents.ask([rev]):
                 oid, kind, size = head.split()

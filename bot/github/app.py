@@ -232,7 +232,6 @@ class App:
         return InstallationToken(token, expires_at, name, listed_as.private, listed_as.visibility)
 
     def installations(self) -> Iterator[InstallationInfo]:
-        """Yield all accounts that have installed the App."""
         for each in self._pages("/app/installations"):
             account = clean(object_in(each.get("account")).get("login"))
             yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from bot.domain.thread_json import parse_time
 from bot.github.budget import Rate, RequestBudget
 from bot.github.errors import CATCHES_UP, CORE, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
-from bot.github.threads import OwnComment
+from bot.github.threads import OwnComment, own_comment
 from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
@@ -72,7 +73,6 @@ class GitHubClient:
 
     @property
     def writes(self) -> int:
-        """Number of writes sent."""
         return self._transport.sent.total() - self.reads - self.queries
 
     @property
@@ -90,7 +90,6 @@ class GitHubClient:
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
-        """One error for each missing permission."""
         return tuple(self._transport.lacking.values())
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -117,7 +116,7 @@ class GitHubClient:
         if answer is None:
             return None
         if answer.led_to:
-            answer = self._read(path, query)
+            answer = self._ask("GET", path, query)
         listed = [issue for issue in _shaped(answer.data, list) if isinstance(issue, dict)]
         try:
             at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
@@ -140,7 +139,7 @@ class GitHubClient:
 
         ``fresh``: it was just opened, so GitHub may not show it yet: a few attempts are made.
         """
-        data: Json = _shaped(self._read(f"{self._repo}/issues/{number}", {}, again=fresh).data, dict)
+        data: Json = _shaped(self._ask("GET", f"{self._repo}/issues/{number}", {}, again=fresh).data, dict)
         home = str(data.get("repository_url") or "")
         if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
@@ -154,7 +153,7 @@ class GitHubClient:
         return self.pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
 
     def comment(self, comment_id: int) -> Json:
-        data: Json = _shaped(self.get(f"{self._repo}/issues/comments/{comment_id}", {})[1], dict)
+        data: Json = _shaped(self.get(f"{self._repo}/issues/comments/{comment_id}", {}), dict)
         return data
 
     def permission(self, login: str) -> str:
@@ -165,7 +164,7 @@ class GitHubClient:
         if not _LOGIN.match(login):
             return "none"
         try:
-            data = _shaped(self._read(f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
+            data = _shaped(self._ask("GET", f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
         except Gone:  # no such account
             return "none"
         return str(data.get("permission") or "none")
@@ -175,11 +174,11 @@ class GitHubClient:
     def create_comment(self, number: int, text: str) -> OwnComment:
         """Write a comment. After Unreachable it may exist all the same: look before trying again."""
         data = self._write("POST", f"{self._repo}/issues/{number}/comments", {"body": text})
-        return OwnComment(int(data["id"]), text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
+        return replace(own_comment(data), text=text)
 
     def update_comment(self, comment_id: int, text: str) -> OwnComment:
         data = self._write("PATCH", f"{self._repo}/issues/comments/{comment_id}", {"body": text})
-        return OwnComment(comment_id, text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
+        return replace(own_comment(data), id=comment_id, text=text)
 
     def delete_comment(self, comment_id: int) -> None:
         self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
@@ -201,7 +200,7 @@ class GitHubClient:
         """Return the items of a list, up to ``most`` pages, and whether these are all."""
         items: list[Json] = []
         for _ in range(most):
-            answer = self._read(path, query)
+            answer = self._ask("GET", path, query)
             items += [item for item in _shaped(answer.data, list) if isinstance(item, dict)]
             link = _NEXT.search(str(answer.headers.get("link") or ""))
             if not link:
@@ -214,13 +213,12 @@ class GitHubClient:
         """Whether an issue is in this repository, which may have been renamed."""
         if self._home or not home or home.lower().endswith(self._repo.lower()):
             return True  # a redirect was checked already
-        name = _shaped(self._read(self._repo, {}).data, dict).get("full_name")
+        name = _shaped(self._ask("GET", self._repo, {}).data, dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
-    def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-        """Return headers and JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
-        answer = self._read(path, query, spare=True)
-        return answer.headers, answer.data
+    def get(self, path: str, query: Mapping[str, Any]) -> Any:
+        """Return the JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
+        return self._ask("GET", path, query, spare=True).data
 
     def query(self, text: str, variables: Mapping[str, Any], needed: str) -> Json:
         """Return the data of a GraphQL query that a run can do without; parts that are not there are null.
@@ -245,11 +243,7 @@ class GitHubClient:
         return data
 
     def pause_requests(self, seconds: float) -> None:
-        """Wait so many seconds, and forget the limits that are over by then."""
         self._transport.pause_requests(seconds)
-
-    def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False, spare: bool = False) -> HttpAnswer:
-        return self._ask("GET", path, query, again=again, spare=spare)
 
     def _write(self, verb: str, path: str, body: Json, *, spare: bool = False) -> Json:
         data: Json = _shaped(self._ask(verb, path, None, body, spare=spare).data, dict)
@@ -285,7 +279,7 @@ class GitHubClient:
             raise Unreachable("GitHub led to another server", CATCHES_UP)
         if not rest:
             return place[1]
-        known = _shaped(self._read(self._repo, {}).data, dict)
+        known = _shaped(self._ask("GET", self._repo, {}).data, dict)
         ours = (f"/repositories/{known.get('id')}", f"/repos/{known.get('full_name')}".lower())
         if place[1].lower() in ours and (place[2] or "") == rest:
             return place[1]

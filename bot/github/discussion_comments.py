@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from bot.github.client import GitHubClient
 from bot.github.discussions import MAX_PAGES
@@ -65,23 +65,6 @@ def count_discussions(client: GitHubClient, repo: str) -> int | None:
     return count if isinstance(count, int) else None
 
 
-class CommentClient(Protocol):
-    """Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise
-    ForgeError."""
-
-    def comments(self, number: int) -> list[Json]: ...
-
-    def timeline(self, number: int) -> list[Json]: ...
-
-    def create_comment(self, number: int, text: str) -> OwnComment: ...
-
-    def update_comment(self, comment_id: int, text: str) -> OwnComment: ...
-
-    def delete_comment(self, comment_id: int) -> None: ...
-
-    def fold(self, node_id: str, *, folded: bool) -> None: ...
-
-
 class DiscussionComments:
     """The comments in the discussions of one repository, without the replies to them: ours are no replies.
 
@@ -120,7 +103,6 @@ class DiscussionComments:
         return [{"event": "commented", **comment} for comment in self.comments(number)]
 
     def create_comment(self, number: int, text: str) -> OwnComment:
-        """Write a comment. After Unreachable it may exist all the same: look before trying again."""
         if number not in self._discussions:
             self.comments(number)
         told = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)
@@ -152,3 +134,7 @@ class DiscussionComments:
             raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP)
         self._nodes[key] = node_id
         return OwnComment(key, text, str(comment.get("url") or ""), node_id)
+
+
+CommentClient = GitHubClient | DiscussionComments
+"""Reads and writes comments on threads of some kind, in the shapes of the REST API. Each call may raise ForgeError."""

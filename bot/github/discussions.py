@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
@@ -12,6 +12,7 @@ from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
 from bot.github.budget import KEPT, RequestBudget
 from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, gives
 from bot.github.graphql_queries import comment_json, counts, user_json
+from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule, message_fields, split_own
 
 Json = dict[str, Any]
@@ -66,12 +67,6 @@ _FEW = {"comments": 30, "replies": 10, "further": None}
 _MANY = {"comments": 50, "replies": 100}
 
 
-class GraphQLReader(Protocol):
-    """Answers a query about the repository, or raises ForgeError."""
-
-    def asked(self, query: str, variables: Json, *, is_list: bool = True) -> Json: ...
-
-
 class DiscussionPage(NamedTuple):
     """A part of the list of discussions; the list goes on at ``after``, which is "" in the last part.
 
@@ -86,7 +81,7 @@ class DiscussionPage(NamedTuple):
 class DiscussionReader:
     """The discussions of one repository, each with all its comments and their replies, in order of time."""
 
-    def __init__(self, graphql: GraphQLReader, own: OwnCommentRule, budget: RequestBudget) -> None:
+    def __init__(self, graphql: GraphQLHistory, own: OwnCommentRule, budget: RequestBudget) -> None:
         self._graphql, self._own, self._budget = graphql, own, budget
 
     def page(self, after: str) -> DiscussionPage:
@@ -215,5 +210,4 @@ def _fields(node: Json) -> dict[str, Any]:
 
 
 def changed_since(page: DiscussionPage, moment: datetime) -> tuple[Thread, ...]:
-    """The discussions of a part of the list that changed then or later."""
     return tuple(thread for thread in page.threads if thread.revised_at >= moment)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import clean, parse_number
 from bot.errors import UserError
 from bot.github.threads import object_in, objects_in
 
@@ -25,7 +25,7 @@ class PayloadRepository:
 def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
     found = _object(payload, "repository")
     return PayloadRepository(
-        id=_whole_number(found.get("id")),
+        id=parse_number(found.get("id")) or 0,
         name=clean(found.get("full_name"))[:200],
         private=found.get("private") is not False,
         default_branch=clean(found.get("default_branch"))[:300],
@@ -34,7 +34,7 @@ def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
 
 def installation_of(payload: Mapping[str, Any]) -> int:
     """Return the id of the App's installation, 0 without one."""
-    return _whole_number(_object(payload, "installation").get("id"))
+    return parse_number(_object(payload, "installation").get("id")) or 0
 
 
 def account_of(payload: Mapping[str, Any]) -> str:
@@ -43,12 +43,10 @@ def account_of(payload: Mapping[str, Any]) -> str:
 
 
 def sender_of(payload: Mapping[str, Any]) -> str:
-    """Return the login of the account that caused the event."""
     return clean(_object(payload, "sender").get("login"))[:100]
 
 
 def comment_of(payload: Mapping[str, Any]) -> str:
-    """Return the text of the comment that the event is about, "" if there is none."""
     body = _object(payload, "comment").get("body")
     return body if isinstance(body, str) else ""
 
@@ -56,7 +54,7 @@ def comment_of(payload: Mapping[str, Any]) -> str:
 def repositories_of(payload: Mapping[str, Any], name: str) -> dict[int, str]:
     """Return the repositories in ``repositories``, ``repositories_added`` or ``repositories_removed``, id → name."""
     listed = objects_in(payload.get(name))
-    return {number: clean(one.get("full_name"))[:200] for one in listed if (number := _whole_number(one.get("id")))}
+    return {number: clean(one.get("full_name"))[:200] for one in listed if (number := parse_number(one.get("id")))}
 
 
 def pushed_to(payload: Mapping[str, Any]) -> str:
@@ -67,10 +65,6 @@ def pushed_to(payload: Mapping[str, Any]) -> str:
 
 def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return object_in(data.get(name))
-
-
-def _whole_number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 MAX_PAYLOAD = 25 * 1024 * 1024
@@ -150,7 +144,6 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
-    """Read a parsed payload; parts may be missing."""
     is_of_discussion = name in OF_DISCUSSIONS  # whose comments have ids of their own, which we never need
     issue = _object(data, "discussion" if is_of_discussion else "issue")
     comment = {} if is_of_discussion else _object(data, "comment")
@@ -158,9 +151,9 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
     return Event(
         name=name,
         action=clean(data.get("action"))[:40],
-        number=_whole_number(issue.get("number")) or None,
+        number=parse_number(issue.get("number")),
         is_pull="pull_request" in issue and issue["pull_request"] is not None,
-        comment_id=_whole_number(comment.get("id")) or None,
+        comment_id=parse_number(comment.get("id")),
         comment_author=clean(_object(comment, "user").get("login")),
         moved_to=_moved_to(data),
         inputs=tuple(sorted((clean(k), clean(v)) for k, v in _object(data, "inputs").items())),
@@ -170,6 +163,6 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
 
 def _moved_to(data: Mapping[str, Any]) -> str | None:
     changes = _object(data, "changes")
-    number = _whole_number((_object(changes, "new_issue") or _object(changes, "new_discussion")).get("number"))
+    number = parse_number((_object(changes, "new_issue") or _object(changes, "new_discussion")).get("number"))
     repo = clean(_object(changes, "new_repository").get("full_name"))
     return f"{repo}#{number}" if number and repo else None

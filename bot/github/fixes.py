@@ -1,9 +1,9 @@
-"""Locates a fix: the merged pull request or commit, the files it touches, and the first release with it."""
+"""Locates a fix: the merged pull request or commit, the files it touches, the first release with it, and its revert."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -95,7 +95,6 @@ def sha_in(value: object) -> str | None:
 
 
 def time_in(value: object) -> datetime | None:
-    """Return the time that ``value`` contains, or None."""
     try:
         return parse_time(value)
     except ValueError:
@@ -179,7 +178,6 @@ class FixFinder:
         self.fault: ForgeError | None = None
 
     def allow(self, more: int) -> None:
-        """Allow this run ``more`` further reads."""
         self._most += more
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
@@ -333,7 +331,7 @@ class FixFinder:
         if self.reads >= self._most:
             raise _Enough
         self.reads += 1
-        return self._api.get(f"{self._home}{path}", query)[1]
+        return self._api.get(f"{self._home}{path}", query)
 
 
 def _unseen(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
@@ -348,3 +346,57 @@ def files_of(listed: object) -> tuple[str, ...]:
     paths = [str(one.get("filename") or "") for one in objects_in(listed)]
     kept = [path for path in paths if path and not _MADE.search(path)]
     return tuple(sorted(kept, key=lambda path: bool(_ABOUT_CODE.search(path)))[:MAX_FILES])
+
+
+MAX_COMMITS = 3
+"""Later commits whose messages are read."""
+
+_REVERTS = re.compile(r"(?:revert\W{1,4}){1,20}", re.IGNORECASE)
+_REVERT = re.compile(r"revert", re.IGNORECASE)
+_AGAIN = re.compile(r"re-?(?:appl|land)", re.IGNORECASE)
+
+
+def was_reverted(timeline: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str) -> bool:
+    """Whether the last change after ``since`` in these timelines that takes a fix back, or reapplies it, takes it
+    back: a merged pull request or a commit, by the first word of its title.
+
+    A timeline only has what names its issue or pull request. ``commits`` is the path of the repository's commits in
+    the API. Raises ForgeError.
+    """
+    items = [*timeline]
+    changes = [*_pulls_since(items, since), *_commits_since(items, since, forge, commits)]
+    told = [takes for _, title in sorted(changes) if (takes := _takes_back(title)) is not None]
+    return bool(told) and told[-1]
+
+
+def _takes_back(title: str) -> bool | None:
+    """Whether a change with this title takes another one back; None if it does neither that nor the opposite."""
+    if reverts := _REVERTS.match(title):
+        return len(_REVERT.findall(reverts[0])) % 2 == 1
+    return False if _AGAIN.match(title) else None
+
+
+def _pulls_since(items: Iterable[Mapping[str, Any]], since: datetime) -> Iterator[tuple[datetime, str]]:
+    for item in items:
+        if item.get("event") == "cross-referenced":
+            source = object_in(object_in(item.get("source")).get("issue"))
+            merged_at = time_in(object_in(source.get("pull_request")).get("merged_at"))
+            if merged_at and merged_at > since:
+                yield merged_at, str(source.get("title") or "")
+
+
+def _commits_since(
+    items: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str
+) -> Iterator[tuple[datetime, str]]:
+    found: dict[str, datetime] = {}
+    for item in items:
+        sha, at = sha_in(item.get("commit_id")), time_in(item.get("created_at"))
+        is_here = str(item.get("commit_url") or "").lower().endswith(f"{commits}/{sha}".lower())
+        if item.get("event") == "referenced" and is_here and sha and at and at > since:
+            found[sha] = at
+    for sha, at in sorted(found.items(), key=lambda each: each[1])[-MAX_COMMITS:]:
+        try:
+            answer = forge.get(f"{commits}/{sha}", {"per_page": 1})
+        except (Gone, Invalid):  # it was pushed over, and GitHub has it no more
+            continue
+        yield at, str(object_in(object_in(answer).get("commit")).get("message") or "")

@@ -241,7 +241,6 @@ class EitherHistory:
         self._graphql, self._rest, self._note = graphql, rest, note
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:
-        """Yield batches. Raises ForgeError; earlier batches are complete."""
         try:
             yield from self._graphql.since(moment)
         except NoGraphQL:
@@ -256,7 +255,6 @@ class RestingHistory:
         self._limit = limit
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:  # noqa: ARG002 - nothing is read
-        """Raises RateLimited."""
         raise self._limit
 
 

@@ -1,8 +1,8 @@
-"""Tells an observer of each request to GitHub that its thread or task makes. Usually there is none."""
+"""Tells an observer, if there is one, of each request to GitHub that its thread or task makes; and names routes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
@@ -12,7 +12,7 @@ TellAnswer = Callable[[int, Mapping[str, str]], None]
 RequestObserver = Callable[[str, str], AbstractContextManager[TellAnswer]]
 """Takes the verb and the path of a request, without its query, and returns a block around it.
 
-The path has names of accounts and repositories: see `bot.github.routes`.
+The path has names of accounts and repositories: see `route_of`.
 """
 
 _observer: ContextVar[RequestObserver | None] = ContextVar("request observer", default=None)
@@ -33,3 +33,58 @@ def observed(verb: str, path: str) -> AbstractContextManager[TellAnswer]:
     """Return the block for a request. If nothing is told within it, there was no answer."""
     observer = _observer.get()
     return observer(verb, path) if observer else _unobserved
+
+
+OTHER = "other"
+
+_ROUTES = (
+    "/app",
+    "/app/hook/deliveries",
+    "/app/hook/deliveries/{delivery_id}/attempts",
+    "/app/installations",
+    "/app/installations/{installation_id}/access_tokens",
+    "/graphql",
+    "/installation/repositories",
+    "/rate_limit",
+)
+_OF_REPOSITORY = (
+    "",
+    "/collaborators/{username}/permission",
+    "/commits/{ref}",
+    "/compare/{basehead}",
+    "/issues",
+    "/issues/comments",
+    "/issues/comments/{comment_id}",
+    "/issues/comments/{comment_id}/reactions",
+    "/issues/{issue_number}",
+    "/issues/{issue_number}/comments",
+    "/issues/{issue_number}/timeline",
+    "/pulls/{pull_number}",
+    "/pulls/{pull_number}/files",
+    "/releases",
+    "/tags",
+)
+"""Where a word and a name both fit, the word comes first."""
+
+_HOMES = ("/repos/{owner}/{repo}", "/repositories/{repository_id}")
+"""The second is where redirects lead."""
+
+_KNOWN = [
+    (route, route.split("/")) for route in (*_ROUTES, *(f"{home}{rest}" for home in _HOMES for rest in _OF_REPOSITORY))
+]
+
+
+def route_of(path: str) -> str:
+    """Return a path below the API's address as GitHub's documentation writes it, without names and numbers.
+
+    "other" for an unknown one. https://docs.github.com/rest
+    """
+    parts = path.split("/")
+    return next((route for route, known in _KNOWN if _fits(known, parts)), OTHER)
+
+
+def _fits(known: Sequence[str], parts: Sequence[str]) -> bool:
+    if len(known) != len(parts):
+        return False
+    pairs = zip(known, parts, strict=True)
+    return all(part == word or (part != "" and word.startswith("{")) for word, part in pairs)

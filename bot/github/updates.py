@@ -148,7 +148,6 @@ def read_thread(
 
 
 def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
-    """Return the tombstone of a thread that GitHub no longer has."""
     return Tombstone(number, now, "transferred" if gone.moved_to else "deleted", gone.moved_to)
 
 

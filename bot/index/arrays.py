@@ -114,7 +114,6 @@ def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
 
 
 def joined(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
-    """All parts, one after the other."""
     return np.concatenate([np.zeros(0, kind), *parts])
 
 

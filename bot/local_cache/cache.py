@@ -52,7 +52,6 @@ class LocalCache:
         return int(self._database.execute(asked).fetchone()[0])
 
     def fact(self, name: str) -> str:
-        """Return the value noted under this name, "" without one."""
         return fact(self._database, name)
 
     def close(self) -> None:

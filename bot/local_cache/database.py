@@ -120,7 +120,6 @@ def fact(database: sqlite3.Connection, name: str) -> str:
 
 
 def note(database: sqlite3.Connection, name: str, value: str) -> None:
-    """Note a value under this name."""
     database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
 

@@ -57,7 +57,6 @@ Warn = Callable[[str], None]
 
 @contextmanager
 def no_progress(_label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
-    """Shows nothing."""
     yield lambda _: None
 
 

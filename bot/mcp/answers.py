@@ -57,7 +57,6 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
-    """Answer a request of `bot.questions.requests`."""
     return _ANSWERS[type(request)](tools, request)
 
 
@@ -383,7 +382,6 @@ def _decision(decision: Row) -> str:
 
 
 def _said(passage: Row) -> Iterator[str]:
-    """Who said what about the words, and where."""
     who = signed(passage["author"], passage["role"])
     said = f": {quoted(passage['text'])}" if passage["text"] else ""
     yield f"said ({one_line(who)}, {passage['at'][:10]}){said}"

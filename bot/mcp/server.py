@@ -81,7 +81,6 @@ def server_of(context: ToolContext) -> Server[Any]:
 
 
 def listed(tool: Tool) -> types.Tool:
-    """The tool as clients see it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -117,7 +117,6 @@ class BaseState:
         return found
 
     def every(self, schema: StoredShard[Value]) -> dict[ThreadId, Value]:
-        """What all shards of this schema hold."""
         paths = schema.among(self.snapshot.paths(schema.folder))
         found: dict[ThreadId, Value] = {}
         for start in range(0, len(paths), CHUNK):

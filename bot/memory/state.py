@@ -24,7 +24,6 @@ from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.memory.base_state import CHUNK, BaseState, files_of
-from bot.memory.file_hashes import bytes_hash
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
@@ -51,6 +50,7 @@ from bot.memory.shards import (
     read_lines,
     read_texts,
 )
+from bot.memory.stored_index import bytes_hash
 from bot.memory.thread_comments import ThreadCommentChanges, outdated
 from bot.ranking.weights import shipped
 from bot.reading.digest import digest as read_digest
@@ -97,7 +97,6 @@ class MemoryState:
         return {key: record for key in wanted if (record := self._written.get(key) or stored.get(key))}
 
     def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
-        """What was said on these threads."""
         return self._values(ANSWERS, self._answers, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,9 +11,30 @@ from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
 from bot.index.protocol import LAYOUT, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
 from bot.memory.base_state import BaseState
-from bot.memory.file_hashes import damaged_files, file_hashes
 from bot.memory.store import Edits
 from bot.reading.analyzer import ANALYSER_VERSION
+
+
+def bytes_hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
+    """SHA-256 of the files in ``folder`` by name; a name stands for one content, so ``known`` ones are not read."""
+    names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
+    return {name: known.get(name) or file_hash(folder / name) for name in names}
+
+
+def damaged_files(hashes: Mapping[str, str], folder: Path) -> list[str]:
+    """The files that are missing, unknown, or differ from these hashes."""
+    present = {path.name for path in folder.iterdir()}
+    wrong = present.symmetric_difference(hashes)
+    return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != hashes[name]})
 
 
 def other_maker(layout: int, analyser: str) -> str:

@@ -33,7 +33,6 @@ def digest_of_memory(
 
 
 def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, asked: DigestRequest) -> DigestSource:
-    """All that the digest is made from."""
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
     clusters = clusters_of(memory, settings.clusters, settings.ignore.people)

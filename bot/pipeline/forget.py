@@ -61,7 +61,6 @@ class ForgetResult:
 
 
 def forget_by_hand(number: int, run: RunContext) -> None:
-    """Forget an issue in a run that somebody started for it."""
     run.memory.open([number])
     _carry_out(Request(number, number, FORGET, "", run.now), run)
 

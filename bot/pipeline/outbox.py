@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from bot.domain.changes import AnswerRecord, StandingComment
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.discussion_comments import CommentClient
-from bot.github.errors import ForgeError
+from bot.github.errors import ForgeError, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, split_own
 from bot.github.updates import comments_of
 
@@ -117,6 +117,16 @@ def look_for(number: int, forge: CommentClient, own: OwnCommentRule) -> OwnComme
     """Our oldest comment on the issue. Takes one read for a hundred comments."""
     ours = split_own(forge.comments(number), own)[1]
     return ours[0] if ours else None
+
+
+def create_once(number: int, text: str, forge: CommentClient, find: Callable[[], OwnComment | None]) -> OwnComment:
+    """Write a comment. If GitHub's answer is lost, ``find`` it instead of writing it again. Raises ForgeError."""
+    try:
+        return forge.create_comment(number, text)
+    except Unreachable:
+        if own := find():
+            return own
+        raise
 
 
 def look_back(

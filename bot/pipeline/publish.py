@@ -12,7 +12,7 @@ from bot.domain.answer import Context, Match
 from bot.domain.changes import Changes, Request, StandingComment
 from bot.domain.thread import ThreadId
 from bot.github.discussion_comments import CommentClient
-from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited
 from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.pipeline.outbox import (
     DELETED,
@@ -21,6 +21,7 @@ from bot.pipeline.outbox import (
     SWITCHED_OFF,
     UNSEEN,
     CommentPlan,
+    create_once,
     is_ours,
     is_same_text,
     look_for,
@@ -81,17 +82,14 @@ def _reply(plan: ReplyPlan, run: RunContext) -> CommentResult:
 
 
 def _write(plan: ReplyPlan, run: RunContext) -> OwnComment:
-    """Post the reply once. If GitHub's answer is lost, look for the reply instead of posting it again."""
-    number = plan.request.thread.id
+    number, key = plan.request.thread.id, plan.request.key
     assert isinstance(number, int)  # nobody comments on threads from elsewhere
     forge = run.comments_on(number)
-    try:
-        return forge.create_comment(number, plan.text)
-    except Unreachable:
-        for comment in forge.comments(number):
-            if run.own.replied(comment) == plan.request.key:
-                return own_comment(comment)
-        raise
+
+    def find() -> OwnComment | None:
+        return next((own_comment(each) for each in forge.comments(number) if run.own.replied(each) == key), None)
+
+    return create_once(number, plan.text, forge, find)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +178,12 @@ def _say(
 
 def _create(result: CommentResult, number: int, forge: CommentClient, own: OwnCommentRule) -> CommentResult:
     try:
-        return replace(result, action="created", comment=forge.create_comment(number, result.text))
+        comment = create_once(number, result.text, forge, lambda: look_for(number, forge, own))
+        return replace(result, action="created", comment=comment)
     except Gone as error:
         if error.certain:
             return replace(result, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
         return replace(result, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
-    except Unreachable:
-        standing = look_for(number, forge, own)
-        if standing is None:
-            raise
-        return replace(result, action="created", comment=standing)
 
 
 def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:

@@ -87,7 +87,6 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
 
 
 def release_page(tag: str, run: RunContext) -> Thread | None:
-    """The remembered page of a release."""
     key = page_key(RELEASES, tag)
     page = run.memory.records([key]).get(key) if key else None
     return page if isinstance(page, Thread) else None

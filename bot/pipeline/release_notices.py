@@ -8,23 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.comment.marker import notice_mark
-from bot.comment.release_text import ReleaseFacts
+from bot.comment.outcome_text import ReleaseFacts
 from bot.domain.card import number_of
 from bot.domain.changes import NOBODY, Changes, ReleaseNotice, is_off
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
-from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.github.events import CALM, Event
-from bot.github.fixes import Release
-from bot.github.reverts import was_reverted
+from bot.github.fixes import Release, was_reverted
 from bot.github.threads import OwnComment, own_comment
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.outbox import was_deleted
+from bot.pipeline.outbox import create_once, was_deleted
 from bot.pipeline.publish import CommentResult, unwritten
 from bot.pipeline.release_fixes import LOOKS_BACK, ReleasedFix, find_released, project_releases, release_page
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
-from bot.reading.upgrade_notes import upgrade_note
+from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE
 
@@ -232,7 +231,6 @@ def _standing(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run:
 
 
 def settled_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
-    """The notice in its last state."""
     return replace(notice, state=state, comment_id=own.id if own else None, trying_since=None)
 
 
@@ -263,14 +261,10 @@ def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
 
 
 def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
-    """Post the notice once. If GitHub's answer is lost, look for it instead of posting it again; look first where
-    another run may have taken this one for dead."""
+    """Post the notice once; look for it first where another run may have taken this one for dead."""
+
+    def find() -> OwnComment | None:
+        return _standing(run.forge.comments(number), plan.notice, run)
+
     is_late = not is_at_it(plan.notice.trying_since, run.moment())
-    if is_late and (own := _standing(run.forge.comments(number), plan.notice, run)):
-        return own
-    try:
-        return run.forge.create_comment(number, plan.text)
-    except Unreachable:
-        if own := _standing(run.forge.comments(number), plan.notice, run):
-            return own
-        raise
+    return (find() if is_late else None) or create_once(number, plan.text, run.forge, find)

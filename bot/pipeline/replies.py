@@ -249,7 +249,6 @@ def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -
 
 
 def _searched(run: RunContext) -> str:
-    """How much was looked through."""
     words, messages = run.renderer.words, run.memory.message_count
     threads = words.number(run.memory.state.manifest.threads)
     if not messages:

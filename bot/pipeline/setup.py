@@ -56,7 +56,6 @@ class RepositorySite:
 
     @property
     def url(self) -> str:
-        """The address for git."""
         return f"{self.server_url}/{self.repository}.git"
 
 

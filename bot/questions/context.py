@@ -74,7 +74,6 @@ def _worked_on(thread: Thread) -> ThreadId | None:
 
 
 def of_participant(threads: Iterable[Thread], login: str) -> list[Thread]:
-    """The threads in which this account wrote something."""
     wanted = login.casefold()
     return [thread for thread in threads if any(name.casefold() == wanted for name in _writers(thread))]
 
@@ -117,7 +116,6 @@ class _Taken:
     turns: dict[int, list[Turn]] = field(default_factory=dict)
 
     def take(self, piece: _Piece) -> bool:
-        """Take a piece if there is room for it."""
         costs = self._costs(piece)
         if costs > self.room:
             return False

@@ -441,7 +441,6 @@ def _names_original(line: str, target: CardId, repo: str | None) -> bool:
 
 
 def _ending_words(card: Card) -> Passage | None:
-    """The words in which the thread ended."""
     said = card.ending
     if not said.quote:
         return None

@@ -38,7 +38,6 @@ def section_title(section: DigestSection) -> str:
 
 
 def summary_sentence(report: MaintainerReport) -> str:
-    """What there is to look at, in one sentence."""
     parts = [
         f"{one.total:,} {one.name.one if one.total == 1 else one.name.many}" for one in report.sections if one.total
     ]

@@ -49,7 +49,6 @@ class SearchFilter(NamedTuple):
     since: datetime | None = None
 
     def keeps(self, card: Card) -> bool:
-        """Whether this thread is wanted."""
         return (
             self.state in ("all", card.state)
             and self.kind in ("all", card.kind)

@@ -44,7 +44,6 @@ class ThreadAnswer(NamedTuple):
 
 
 def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards) -> ThreadAnswer:
-    """Read the thread that was found by its name."""
     answer = ThreadAnswer(thread, card, conversation(thread, request.chars))
     if not request.expand:
         return answer
@@ -126,7 +125,6 @@ def plain(value: Any) -> Any:
 
 
 def indented(text: str) -> str:
-    """The text with each of its lines indented."""
     lines = (line.rstrip() for line in visible(text).strip().split("\n"))
     return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
 

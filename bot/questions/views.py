@@ -329,12 +329,10 @@ def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> lis
 
 
 def passage_row(one: SessionPassage) -> Row:
-    """A message of a session."""
     return row_of(PASSAGE, one)
 
 
 def session_rows(found: Iterable[SessionOutline]) -> list[Row]:
-    """Sessions that worked on an issue or a branch."""
     return [row_of(SESSION, one) for one in found]
 
 

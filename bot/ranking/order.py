@@ -99,15 +99,14 @@ class Candidate:
 class RankedCandidates:
     """All candidates, best first, with the facts that their confidence needs.
 
-    ``scores`` are those of all hits except ``echoes``, ascending. Echoes say the same as the question; the others are
-    judged as if there were none.
+    ``scores`` are those of the hits, ascending, but for hits that say the same as the question: the others are judged
+    as if there were none.
     """
 
     candidates: tuple[Candidate, ...]
     asked: RankingQuery
     model: RankingWeights
     scores: tuple[float, ...] = ()
-    echoes: frozenset[ThreadId] = frozenset()
 
     def judged(self, candidate: Candidate, text: SharedText) -> Candidate:
         """The candidate with its confidence and similarity, given what a comparison of the texts found."""
@@ -154,7 +153,6 @@ def rank_candidates(
         replace(asked, repeats=max(0, len(again) - 1)),
         model,
         scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in again)),
-        echoes=again,
     )
 
 

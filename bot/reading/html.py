@@ -156,7 +156,6 @@ class HtmlPage:
         self._is_heading, self._is_underlined = True, underlined
 
     def add_code(self, content: str) -> None:
-        """Takes a whole code block."""
         self.end_block()
         content = content.strip("\n")
         if content:

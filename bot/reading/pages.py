@@ -158,3 +158,27 @@ def _cut(text: str, limit: int) -> str:
         return text
     head = text[: limit - 1]
     return f"{head[: head.rfind(' ')] if ' ' in head[limit // 2 :] else head}…"
+
+
+_UPGRADE = re.compile(
+    r"\b(?:breaking|incompatible|upgrad(?:e|es|ing)|migrat(?:e|ing|ions?)|update notes?|before you update)\b",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"\W*(?:no\b(?! (?:longer|more)\b)|none\b(?! of\b)|nothing\b|n/?a\b"
+    r"|not (?:applicable|needed|necessary|required)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of words that say that there is nothing to do."""
+
+
+def upgrade_note(release: str) -> str:
+    """The first sentences below the first heading about upgrading or breaking changes, "" if there are none or they say
+    that there is nothing to do."""
+    for section in sections(release):
+        heading = section.path[-1] if section.path else ""
+        if not _UPGRADE.search(heading) or _NOTHING.match(heading):
+            continue
+        if (told := first_sentences(section)) and not _NOTHING.match(told):
+            return told
+    return ""

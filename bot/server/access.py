@@ -52,7 +52,6 @@ class Access:
         self._limiter = PasswordLimiter()
 
     def role(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | Denied:
-        """Return the role of a request."""
         given = headers.get("authorization", "")
         if not given:
             return Denied(401, "the status page asks for a password", {"WWW-Authenticate": REALM})

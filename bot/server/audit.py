@@ -71,7 +71,6 @@ class AuditRecord:
         self.asked, self.done = self.asked + asked, self.done + done
 
     def log(self) -> None:
-        """Write the whole action to the log."""
         log.info("%s: %d of %d deliveries", self.action, self.done, self.asked, extra=self._texts)
 
 
@@ -95,7 +94,6 @@ def audit_entries(
 
 
 def purge_audit(transaction: Transaction, before: Instant) -> None:
-    """Delete entries from before then."""
     transaction.change("delete from audit where acted_at < :before", before=before)
 
 

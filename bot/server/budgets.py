@@ -7,14 +7,12 @@ history leaves the reserve even when other workers used the rest.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from bot.errors import WorldError
 from bot.github.budget import LONGEST, RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
-from bot.server.database import Transaction, Value
+from bot.server.database import Table, Value
 from bot.server.model import Instant
 
 _WINDOW = round(1000 * SAME_WINDOW.total_seconds())
@@ -40,16 +38,12 @@ class Scarcest(NamedTuple):
     installations: int
 
 
-class Budgets:
-    """The table ``budgets``. Each method uses a transaction from ``opened``."""
-
-    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
-        self._opened = opened
-        self._now = now
+class Budgets(Table):
+    """The table ``budgets``."""
 
     def store(self, installation: int, rates: Rates) -> None:
         """Store what answers showed. Late ones do not undo newer ones; without an end of the hour nothing is stored."""
-        latest = self._now() / 1000 + LONGEST.total_seconds()
+        latest = self.now() / 1000 + LONGEST.total_seconds()
         rows: list[dict[str, Value]] = [
             {
                 "id": installation,
@@ -68,8 +62,7 @@ class Budgets:
     def of(self, installation: int) -> Rates:
         """What is left in windows that are not over."""
         sql = "select * from budgets where installation = :id and ends > :now"
-        with self._opened() as asking:
-            found = asking.rows(sql, id=installation, now=self._now())
+        found = self._rows(sql, id=installation, now=self.now())
         return {
             row["resource"]: Rate(row["remaining"], row["allowed"], datetime.fromtimestamp(row["ends"] / 1000, UTC))
             for row in found
@@ -78,24 +71,19 @@ class Budgets:
     def left(self, resource: str) -> dict[int, int]:
         """What each installation has left of it in this hour, if that is known."""
         sql = "select installation, remaining from budgets where resource = :resource and ends > :now"
-        with self._opened() as asking:
-            found = asking.rows(sql, resource=resource, now=self._now())
+        found = self._rows(sql, resource=resource, now=self.now())
         return {row["installation"]: row["remaining"] for row in found}
 
     def scarcest(self) -> list[Scarcest]:
-        """For each resource, the installation that has the fewest left in this hour."""
         sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"
         found: dict[str, Scarcest] = {}
-        with self._opened() as asking:
-            for row in asking.rows(sql, now=self._now()):
-                first = found.get(row["resource"], Scarcest(row["resource"], row["remaining"], row["allowed"], 0))
-                found[row["resource"]] = first._replace(installations=first.installations + 1)
+        for row in self._rows(sql, now=self.now()):
+            first = found.get(row["resource"], Scarcest(row["resource"], row["remaining"], row["allowed"], 0))
+            found[row["resource"]] = first._replace(installations=first.installations + 1)
         return list(found.values())
 
     def purge(self, before: Instant) -> None:
-        """Delete what ended before then."""
-        with self._opened() as purging:
-            purging.change("delete from budgets where ends < :before", before=before)
+        self._change("delete from budgets where ends < :before", before=before)
 
     def for_run(self, installation: int) -> RequestBudget:
         """The budget of a run, whose history leaves the reserve. Raises WorldError if the database is not available."""

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -175,7 +175,6 @@ class Transaction:
         return [dict(row) for row in found.mappings()]
 
     def row(self, sql: str, **values: Value) -> Row | None:
-        """Return the first row, or None."""
         return next(iter(self.rows(sql, **values)), None)
 
     def change(self, sql: str, **values: Value) -> int:
@@ -186,6 +185,26 @@ class Transaction:
         """Run the statement once for each of these mappings."""
         if each:
             self.connection.execute(_prepared(sql, ()), each)
+
+
+class Table:
+    """Tables of the database. Each statement is in a transaction from ``opened``: one of its own, or the caller's."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
+        self._opened = opened
+        self.now = now
+
+    def _rows(self, sql: str, **values: Value) -> list[Row]:
+        with self._opened() as asking:
+            return asking.rows(sql, **values)
+
+    def _row(self, sql: str, **values: Value) -> Row | None:
+        with self._opened() as asking:
+            return asking.row(sql, **values)
+
+    def _change(self, sql: str, **values: Value) -> int:
+        with self._opened() as changing:
+            return changing.change(sql, **values)
 
 
 class Database:
@@ -321,7 +340,6 @@ class Database:
         return found
 
     def close(self) -> None:
-        """Close all connections."""
         self.engine.dispose()
 
 
@@ -420,7 +438,6 @@ def written(value: object) -> str:
 
 
 def machine_clock() -> Instant:
-    """Return the time of this machine."""
     return time.time_ns() // 1_000_000
 
 

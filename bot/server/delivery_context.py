@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from bot.github.events import Event
-from bot.github.observer import TellAnswer, observed_by
-from bot.github.routes import route_of
+from bot.github.observer import TellAnswer, observed_by, route_of
 from bot.server.log import log_fields
 from bot.server.model import Arrival, Delivery
 from bot.server.spans import TRACEPARENT, annotate, is_tracing, past_span, span, trace_id, traceparent

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.domain.kinds import Kind
-from bot.server.database import Transaction, written
+from bot.server.database import Table, written
 from bot.server.model import DAY, Instant, RepositoryKey
 
 if TYPE_CHECKING:
@@ -37,30 +36,22 @@ class StoredDigest(NamedTuple):
     sections: tuple[SectionNumbers, ...]
 
 
-class Digests:
-    """The table ``digests``. Each method uses a transaction from ``opened``."""
-
-    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
-        self._opened = opened
-        self._now = now
+class Digests(Table):
+    """The table ``digests``."""
 
     def of(self, repository: RepositoryKey) -> StoredDigest | None:
         """Return the digest of a repository; None if there is none, or it is damaged."""
-        with self._opened() as asking:
-            row = asking.row(
-                "select made_at, told from digests where repository = :repository", repository=repository.text
-            )
+        row = self._row("select made_at, told from digests where repository = :repository", repository=repository.text)
         return _stored(int(row["made_at"]), row["told"]) if row else None
 
     def repositories(self) -> frozenset[str]:
         """Return the keys of the repositories that have one."""
-        with self._opened() as asking:
-            return frozenset(row["repository"] for row in asking.rows("select repository from digests"))
+        return frozenset(row["repository"] for row in self._rows("select repository from digests"))
 
     def is_due(self, repository: RepositoryKey) -> bool:
         """Whether the last one is older than OFTEN, or there is none."""
         found = self.of(repository)
-        return found is None or found.made_at <= self._now() - OFTEN
+        return found is None or found.made_at <= self.now() - OFTEN
 
     def store(self, repository: RepositoryKey, report: MaintainerReport) -> None:
         """Store the numbers of a digest, in place of the last one."""
@@ -70,13 +61,11 @@ class Digests:
             "insert into digests (repository, made_at, told) values (:repository, :now, :told)"
             " on conflict (repository) do update set made_at = excluded.made_at, told = excluded.told"
         )
-        with self._opened() as keeping:
-            keeping.change(sql, repository=repository.text, now=self._now(), told=written(told))
+        self._change(sql, repository=repository.text, now=self.now(), told=written(told))
 
     def purge(self, before: Instant) -> None:
         """Delete those made before then: their repositories are gone, or nothing happens in them."""
-        with self._opened() as purging:
-            purging.change("delete from digests where made_at < :before", before=before)
+        self._change("delete from digests where made_at < :before", before=before)
 
 
 def _numbers(section: DigestSection) -> Iterable[tuple[int, Kind]]:

@@ -14,10 +14,9 @@ from bot.github.errors import OF_ALL, OF_HISTORY
 from bot.github.events import FOLLOW_UP, Event
 from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
-from bot.server.database import SCHEMA, Database, Transaction, written
+from bot.server.database import SCHEMA, Database, Table, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.digests import Digests
-from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox_rows import (
     MOST_ALONE,
     NEVER_ENDED,
@@ -50,6 +49,7 @@ from bot.server.model import (
 )
 from bot.server.organisation_changes import note_run
 from bot.server.queue import MANY_HISTORIES, WorkQueue
+from bot.server.repository_list import HistoryEstimate, stored_estimate
 from bot.server.tallies import add_counts, add_up, read_counters
 
 MOST_AT_ONCE = 50
@@ -78,7 +78,7 @@ _SETTLE = (
 )
 
 
-class Inbox:
+class Inbox(Table):
     """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
     ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most so many ``histories``
@@ -88,9 +88,9 @@ class Inbox:
     def __init__(
         self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MANY_HISTORIES
     ) -> None:
+        super().__init__(database.transaction, now)
         self.database = database
         self.queue = WorkQueue(database, now, histories)
-        self.now = now
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
@@ -184,20 +184,16 @@ class Inbox:
             "update deliveries set begun = 0 where state = 'working' and run in"
             " (select lease from queue where owner = :owner and owner <> '')"
         )
-        with self.database.transaction() as leaving:
-            leaving.change(sql, owner=self.worker)
+        self._change(sql, owner=self.worker)
         return self.queue.release(self.worker)
 
     def installations(self) -> Installations:
-        """Installations and repositories."""
         return Installations(self.database.transaction, self.now)
 
     def budgets(self) -> Budgets:
-        """What the installations have left of GitHub's limits."""
         return Budgets(self.database.transaction, self.now)
 
     def digests(self) -> Digests:
-        """The digests of the repositories."""
         return Digests(self.database.transaction, self.now)
 
     def deliveries(
@@ -217,7 +213,6 @@ class Inbox:
             return delivery_row(row), run_row(run) if run else None
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
-        """Which of these deliveries have arrived."""
         sql = "select id from deliveries where id in :ids"
         with self.database.transaction() as asking:
             return frozenset(row["id"] for some in _parts(ids) for row in asking.rows(sql, ids=some))
@@ -257,8 +252,7 @@ class Inbox:
             f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
             for state in of
         )
-        with self.database.transaction() as asking:
-            found = asking.rows(" union all ".join(each), most=most)
+        found = self._rows(" union all ".join(each), most=most)
         return {row["state"]: int(row["many"]) for row in found}
 
     def oldest_waiting(self) -> Instant:
@@ -270,9 +264,8 @@ class Inbox:
             "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
             " and priority < :history order by seq limit 1"
         )
-        with self.database.transaction() as asking:
-            row = asking.row(sql, now=self.now(), history=int(Priority.HISTORY))
-            return max(int(row["received_at"]), int(row["next_at"])) if row else 0
+        row = self._row(sql, now=self.now(), history=int(Priority.HISTORY))
+        return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
     def purge(self, before: Instant) -> int:
         """Delete deliveries that ended before then, except dead ones. Returns how many."""
@@ -314,8 +307,7 @@ class Inbox:
 
     def _purge_runs(self, before: Instant) -> int:
         sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
-        with self.database.transaction() as purging:
-            return purging.change(sql, before=before, many=PURGED_AT_ONCE)
+        return self._change(sql, before=before, many=PURGED_AT_ONCE)
 
     def count_up(self, values: Tallies) -> None:
         """Add to counters, which never shrink."""
@@ -324,24 +316,21 @@ class Inbox:
         add_up(self.database)
 
     def counters(self) -> Tallies:
-        """All counters, of all processes together."""
         return read_counters(self.database)
 
     def heartbeat(self, name: str, note: Note) -> None:
         """Replace the note of a worker, the App, the clock or the resync."""
-        with self.database.transaction() as saying:
-            saying.change(
-                "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
-                " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
-                name=name,
-                now=self.now(),
-                note=written(dict(note)),
-            )
+        self._change(
+            "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
+            " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
+            name=name,
+            now=self.now(),
+            note=written(dict(note)),
+        )
 
     def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         """The last note under each name, and when it was written."""
-        with self.database.transaction() as asking:
-            found = asking.rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
+        found = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
 
     def lead(self, name: str, seconds: float) -> bool:
@@ -352,9 +341,8 @@ class Inbox:
             " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
         )
         now = self.now()
-        with self.database.transaction() as leading:
-            note = written({"process": self.worker})
-            return bool(leading.change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
+        note = written({"process": self.worker})
+        return bool(self._change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
 
     def _call(self, calling: Transaction, found: Iterable[tuple[str, Priority]]) -> None:
         """Add work for these repositories, to be done now."""

@@ -53,7 +53,6 @@ def of_result(delivery: Delivery, result: Result, now: Instant) -> dict[str, str
 
 
 def delivery_row(row: Row) -> Delivery:
-    """A row of ``deliveries``."""
     return Delivery(
         seq=row["seq"],
         id=row["id"],
@@ -90,7 +89,6 @@ def _event(row: Row) -> Event:
 
 
 def run_row(row: Row) -> RunRow:
-    """A row of ``runs``."""
     return RunRow(
         id=row["id"],
         repository=RepositoryKey.of(row["repository"]),

@@ -5,93 +5,81 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Literal
 
 from bot.domain.organisation import Visibility
 from bot.github.app import App
-from bot.server.database import Row, Transaction, written
+from bot.server.database import Row, Table, Transaction, written
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
 
 
-class Installations:
-    """Installations and repositories in the database. Each method uses a transaction from ``opened``."""
-
-    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
-        self._opened = opened
-        self._now = now
+class Installations(Table):
+    """Installations, repositories and the limits that they met."""
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
-        """Store the state of an installation."""
-        with self._opened() as keeping:
-            keeping.change(
-                "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
-                " on conflict (id) do update set state = excluded.state, changed = excluded.changed,"
-                " account = case when excluded.account = '' then installations.account else excluded.account end",
-                id=installation,
-                account=account,
-                state=state,
-                now=self._now(),
-            )
+        self._change(
+            "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
+            " on conflict (id) do update set state = excluded.state, changed = excluded.changed,"
+            " account = case when excluded.account = '' then installations.account else excluded.account end",
+            id=installation,
+            account=account,
+            state=state,
+            now=self.now(),
+        )
 
     def state(self, installation: int) -> str:
         """Return the state of an installation; "active" if it is unknown."""
-        with self._opened() as asking:
-            row = asking.row("select state from installations where id = :id", id=installation)
+        row = self._row("select state from installations where id = :id", id=installation)
         return row["state"] if row else "active"
 
     def pause(self, installation: int, resource: str, until: Instant) -> None:
         """Store a rate limit of this resource. During a limit of `OF_ALL` no run of the installation starts."""
-        with self._opened() as keeping:
-            keeping.change(
-                "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
-                " on conflict (installation, resource) do update set until = case"
-                " when excluded.until > pauses.until then excluded.until else pauses.until end",
-                id=installation,
-                resource=resource,
-                until=until,
-            )
+        self._change(
+            "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
+            " on conflict (installation, resource) do update set until = case"
+            " when excluded.until > pauses.until then excluded.until else pauses.until end",
+            id=installation,
+            resource=resource,
+            until=until,
+        )
 
     def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
         """Return the end of the last limit of any of these, 0 without one."""
         sql = "select max(until) as until from pauses where installation = :id and resource in :resources"
-        with self._opened() as asking:
-            row = asking.row(sql, id=installation, resources=list(resources))
+        row = self._row(sql, id=installation, resources=list(resources))
         return int(row["until"] or 0) if row else 0
 
     def paused(self, resources: Sequence[str]) -> int:
         """Return how many installations are within a limit of any of these."""
         sql = "select count(distinct installation) as paused from pauses where until > :now and resource in :resources"
-        with self._opened() as asking:
-            row = asking.row(sql, now=self._now(), resources=list(resources))
+        row = self._row(sql, now=self.now(), resources=list(resources))
         return int(row["paused"]) if row else 0
 
     def seen(
         self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None = None
     ) -> None:
         """Store the current name and visibility (None: unknown) of a repository; one that was gone is active again."""
-        with self._opened() as keeping:
-            keeping.change(
-                "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
-                " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
-                " visibility = case when :known = '' then repositories.visibility else :known end",
-                key=repository.text,
-                name=name,
-                private=int(private),
-                first=(visibility or Visibility.PRIVATE).value,
-                known=visibility.value if visibility else "",
-            )
+        self._change(
+            "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
+            " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
+            " visibility = case when :known = '' then repositories.visibility else :known end",
+            key=repository.text,
+            name=name,
+            private=int(private),
+            first=(visibility or Visibility.PRIVATE).value,
+            known=visibility.value if visibility else "",
+        )
 
     def share(self, repository: RepositoryKey, shares: Sequence[str]) -> None:
         """Store with which repositories a private one shares its threads."""
-        with self._opened() as keeping:
-            sql = "update repositories set shares = :shares where key = :key"
-            keeping.change(sql, shares=written(shares), key=repository.text)
+        sql = "update repositories set shares = :shares where key = :key"
+        self._change(sql, shares=written(shares), key=repository.text)
 
     def gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
-        now = self._now()
+        now = self.now()
         with self._opened() as losing:
             losing.change(
                 "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
@@ -110,65 +98,56 @@ class Installations:
 
     def repository(self, repository: RepositoryKey) -> RepositoryRow:
         """Return the row of a repository, an empty one if it is unknown."""
-        with self._opened() as asking:
-            row = asking.row("select * from repositories where key = :key", key=repository.text)
+        row = self._row("select * from repositories where key = :key", key=repository.text)
         return repository_row(row) if row else RepositoryRow(repository)
 
     def unread(self, keys: Sequence[str]) -> frozenset[str]:
         """Return the keys of those repositories whose history was never read completely, unknown ones too."""
-        with self._opened() as asking:
-            found = asking.rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
+        found = self._rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
         return frozenset(keys) - {row["key"] for row in found} - {key for key in keys if key.endswith("-0")}
 
     def pauses(self, resources: Sequence[str]) -> dict[int, Instant]:
         """Return the end of the last limit of any of these, for each installation that has one."""
         sql = "select installation, max(until) as until from pauses where resource in :resources group by installation"
-        with self._opened() as asking:
-            return {row["installation"]: int(row["until"]) for row in asking.rows(sql, resources=list(resources))}
+        return {row["installation"]: int(row["until"]) for row in self._rows(sql, resources=list(resources))}
 
     def states(self) -> dict[int, str]:
-        """Return the state of each installation."""
-        with self._opened() as asking:
-            return {row["id"]: row["state"] for row in asking.rows("select id, state from installations")}
+        return {row["id"]: row["state"] for row in self._rows("select id, state from installations")}
 
     def repositories(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         """Return the repositories that are not gone and had a run since then; all for 0."""
         sql = "select * from repositories where state <> 'gone' and last_run >= :since"
-        with self._opened() as asking:
-            found = [repository_row(row) for row in asking.rows(sql, since=active_since)]
+        found = [repository_row(row) for row in self._rows(sql, since=active_since)]
         return sorted((row for row in found if row.repository.number), key=lambda row: row.repository)
 
     def began(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
         """Store that a repository has work, with the name in a payload if no name is known."""
-        with self._opened() as keeping:
-            keeping.change(
-                "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key) do"
-                " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
-                " private = case when repositories.name = '' then excluded.private else repositories.private end",
-                key=repository.text,
-                name=name,
-                private=int(private),
-            )
+        self._change(
+            "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key) do"
+            " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
+            " private = case when repositories.name = '' then excluded.private else repositories.private end",
+            key=repository.text,
+            name=name,
+            private=int(private),
+        )
 
     def keep(self, row: RepositoryRow) -> None:
         """Store the state after a run."""
-        with self._opened() as keeping:
-            keeping.change(
-                "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
-                " backoff = :backoff, unread = :unread, threads = :threads, history = :history"
-                " where key = :key",
-                key=row.repository.text,
-                cursor=row.cursor,
-                pushes=written(row.pushes),
-                last_run=row.last_run,
-                backoff=row.backoff,
-                unread=int(row.is_unread),
-                threads=row.threads,
-                history=row.history,
-            )
+        self._change(
+            "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
+            " backoff = :backoff, unread = :unread, threads = :threads, history = :history"
+            " where key = :key",
+            key=row.repository.text,
+            cursor=row.cursor,
+            pushes=written(row.pushes),
+            last_run=row.last_run,
+            backoff=row.backoff,
+            unread=int(row.is_unread),
+            threads=row.threads,
+            history=row.history,
+        )
 
     def purge(self, before: Instant) -> None:
-        """Delete what has been gone since before then."""
         with self._opened() as purging:
             for table in ("repositories", "installations"):
                 purging.change(
@@ -179,12 +158,10 @@ class Installations:
 
 
 def within(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
-    """Return Installations that use this transaction."""
     return Installations(lambda: nullcontext(transaction), now)
 
 
 def repository_row(row: Row) -> RepositoryRow:
-    """Read a row of ``repositories``."""
     return RepositoryRow(
         repository=RepositoryKey.of(row["key"]),
         name=row["name"],

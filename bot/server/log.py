@@ -64,7 +64,6 @@ class Lines(logging.Formatter):
         self.hide(secrets)
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Remove these texts too."""
         self._texts |= {text for text in secrets if text}
         longest_first = sorted(self._texts, key=len, reverse=True)
         self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None

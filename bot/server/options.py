@@ -105,7 +105,6 @@ class ServerOptions:
 
     @property
     def scope(self) -> RepositoryScope:
-        """Which repositories are worked on, and which only observed."""
         return RepositoryScope(self.include, self.exclude, self.observe)
 
     @property
@@ -118,7 +117,6 @@ class ServerOptions:
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of an option."""
     return PREFIX + name.upper()
 
 
@@ -128,7 +126,6 @@ def is_secret(name: str) -> bool:
 
 
 def secret_names() -> tuple[str, ...]:
-    """The options that are secrets."""
     return tuple(each.name for each in fields(ServerOptions) if is_secret(each.name))
 
 
@@ -312,7 +309,6 @@ REMEDY = "remove it, and another one is made at the next start"
 
 
 def password_file(folder: Path) -> Path:
-    """Return the path of its file."""
     return folder / "status-password"
 
 

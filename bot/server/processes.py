@@ -336,7 +336,6 @@ def run_dependencies(
 
 @contextmanager
 def rebuilding(options: ServerOptions, inbox: Inbox, stop: threading.Event) -> Iterator[RunDependencies]:
-    """What the rebuild of an index needs."""
     with _app(options) as app:
         yield run_dependencies(options, inbox, app, "", stop)
 

@@ -285,7 +285,6 @@ class Wakeups:
         self._came.clear()
 
     def wake(self) -> None:
-        """End the present wait."""
         self._came.set()
 
     @contextmanager

@@ -44,17 +44,16 @@ class RateLimiter:
         if len(full) == self.per_minute and not self._until(full[0] + MINUTE, stop):
             raise Stopping("the server stopped: the next one goes on")
 
-    def store(self, store: Store, pushes: Iterable[Instant], stop: threading.Event) -> PacedStore:
-        """Return ``store`` with limited writes; ``pushes`` are earlier ones to the same branch."""
-        return PacedStore(store, self, pushes, stop)
-
     def _until(self, then: Instant, stop: threading.Event) -> bool:
         left = min(then - self.clock(), MINUTE)  # a push in the future: the clock was set back
         return left <= 0 or not self.wait(stop, left / 1000)
 
 
 class PacedStore:
-    """A store whose writes wait for the limit. ``pushes`` are the times of its own, ``changed`` the threads in them."""
+    """A store whose writes wait for the limit; there were ``earlier`` pushes to its branch.
+
+    ``pushes`` are the times of its own, ``changed`` the threads in them.
+    """
 
     def __init__(self, store: Store, pace: RateLimiter, earlier: Iterable[Instant], stop: threading.Event) -> None:
         self.pushes: list[Instant] = []

@@ -184,16 +184,6 @@ def repository_site(grant: Grant, run: RunDependencies) -> RepositorySite:
     )
 
 
-def observing(settings: Settings) -> Settings:
-    """The settings of a repository where nothing may be written but the memory branch."""
-    return settings if settings.mode == "off" else replace(settings, mode="summary")
-
-
-def as_given(settings: Settings) -> Settings:
-    """The settings of any other repository."""
-    return settings
-
-
 @dataclass(slots=True)
 class RepositoryRun:
     """One run in a repository. ``results`` and the errors in ``failed`` are by delivery, ``spoken`` is by thread.
@@ -264,13 +254,15 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        chosen = read_settings(site, CONFIG_PATH, self.run_log, observing if scope.observes(grant.name) else as_given)
+        chosen = read_settings(site, CONFIG_PATH, self.run_log)
+        if scope.observes(grant.name) and chosen.settings.mode != "off":
+            chosen = replace(chosen, settings=replace(chosen.settings, mode="summary"))
         register.share(repository, chosen.settings.organisation.share_with)
         self.people = people_digest(chosen.settings.ignore.people)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrowed(repository) as keep:
-            self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
+            self.store = PacedStore(branch_store(site, chosen.settings, keep), run.pace, row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as built:
                 bot = replace(

@@ -98,6 +98,7 @@ class _Memory:
         return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
 class Redelivery:
     """Searches GitHub's list of deliveries, and requests those again that were never stored, oldest first.
 
@@ -105,16 +106,15 @@ class Redelivery:
     was answered and dropped, which the list shows only as answered.
     """
 
-    def __init__(self, api: App, inbox: Inbox, app: int) -> None:
-        self._api = api
-        self._inbox = inbox
-        self._app = app
+    api: App
+    inbox: Inbox
+    app: int
 
     def ask(self, now: Instant) -> MissedDeliveries:
         """Request missing deliveries. Raises ForgeError if there is no list, WorldError without a database."""
         memory = self._recall()
         is_first, since = not memory.until, max(memory.until - AGAIN, now - SHOWN)
-        attempts = [each for each in self._api.deliveries(since) if each.event in EVENTS and each.guid]
+        attempts = [each for each in self.api.deliveries(since) if each.event in EVENTS and each.guid]
         stored = self._stored([*(each.guid for each in attempts), *memory.owed])
         memory.owed = {guid: owed for guid, owed in memory.owed.items()
                        if guid not in stored and owed.asked_at > now - SHOWN}  # fmt: skip
@@ -140,7 +140,7 @@ class Redelivery:
                     asked, given_up=given_up, trouble=f"more than {MOST_REQUESTED} deliveries are missing"
                 )
             try:
-                self._api.redeliver(attempt)
+                self.api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
                 return MissedDeliveries(asked, given_up=given_up, trouble=str(error))
             except ForgeError:  # it is gone for good
@@ -151,11 +151,11 @@ class Redelivery:
         return MissedDeliveries(asked, given_up=given_up)
 
     def _stored(self, guids: Iterable[str]) -> frozenset[str]:
-        prefix = f"{self._app}:"
-        return frozenset(name.removeprefix(prefix) for name in self._inbox.known([prefix + guid for guid in guids]))
+        prefix = f"{self.app}:"
+        return frozenset(name.removeprefix(prefix) for name in self.inbox.known([prefix + guid for guid in guids]))
 
     def _recall(self) -> _Memory:
-        _, note = self._inbox.heartbeats().get(LOST, (0, {}))
+        _, note = self.inbox.heartbeats().get(LOST, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -167,7 +167,7 @@ class Redelivery:
         """Store the newest requests, as many as there is room for."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self._inbox.heartbeat(LOST, {"until": memory.until, "owed": owed})
+        self.inbox.heartbeat(LOST, {"until": memory.until, "owed": owed})
 
 
 def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
@@ -209,29 +209,22 @@ WITHIN = 4
 """Quarters of an hour in which a repository's daily look may still begin."""
 
 
+@dataclass(frozen=True, slots=True)
 class DriftCheck:
     """Compares how far memory has read with the newest change on GitHub, which ``newest`` returns."""
 
-    def __init__(
-        self,
-        inbox: Inbox,
-        tokens: TokenCache,
-        newest: Callable[[Grant], Instant],
-        app: int,
-        scope: RepositoryScope = EVERYTHING,
-    ) -> None:
-        self._scope = scope
-        self._inbox = inbox
-        self._tokens = tokens
-        self._newest = newest
-        self._app = app
+    inbox: Inbox
+    tokens: TokenCache
+    newest: Callable[[Grant], Instant]
+    app: int
+    scope: RepositoryScope = EVERYTHING
 
     def look(self, now: Instant, loses: Loses) -> int:
         """Let the repositories that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked.
 
         ``loses`` is called for a repository that we may not see any more, with the reason.
         """
-        rows = self._next(self._ours(self._inbox.installations().repositories(active_since=now - LATELY)))
+        rows = self._next(self._ours(self.inbox.installations().repositories(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
@@ -240,7 +233,7 @@ class DriftCheck:
                 last = row.repository.text
         finally:
             if last:
-                self._inbox.heartbeat(HEARTBEAT, {"repository": last})
+                self.inbox.heartbeat(HEARTBEAT, {"repository": last})
         return caught_up
 
     def remind(self, now: Instant) -> int:
@@ -249,18 +242,18 @@ class DriftCheck:
         The daily look reads feedback and changed pages; nobody waits for it.
         """
         due = []
-        for row in self._ours(self._inbox.installations().repositories()):
+        for row in self._ours(self.inbox.installations().repositories()):
             since = (now // QUARTER - row.repository.number) % QUARTERS
             if since < WITHIN:
                 day = (now // QUARTER - row.repository.number) // QUARTERS
                 due.append(self._arrival(row, f"daily-{row.repository.text}-{day}", Event("schedule"), now))
-        known = self._inbox.known([each.id for each in due])
-        return sum(sum(self._inbox.put([each])) for each in due if each.id not in known)
+        known = self.inbox.known([each.id for each in due])
+        return sum(sum(self.inbox.put([each])) for each in due if each.id not in known)
 
     def _ours(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The rows within the scope whose installation is neither suspended nor gone."""
-        register = self._inbox.installations()
-        rows = [row for row in rows if self._scope.includes(row.name)]
+        register = self.inbox.installations()
+        rows = [row for row in rows if self.scope.includes(row.name)]
         active = {
             number: register.state(number) == "active" for number in {row.repository.installation for row in rows}
         }
@@ -268,7 +261,7 @@ class DriftCheck:
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The next repositories in turn, after the last checked one."""
-        _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
+        _, note = self.inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("repository", "")))
         except ValueError:
@@ -280,23 +273,23 @@ class DriftCheck:
     def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 if it lags behind. Errors of one repository do not keep the next one from being checked."""
         busy = (
-            self._inbox.deliveries(state=state, repository=row.repository, limit=1) for state in ("waiting", "working")
+            self.inbox.deliveries(state=state, repository=row.repository, limit=1) for state in ("waiting", "working")
         )
         if not row.cursor or any(busy):
             return 0
         try:
-            newest = self._newest(self._tokens.grant(row.repository, now))
+            newest = self.newest(self.tokens.grant(row.repository, now))
         except NotInstalled as error:
             if not isinstance(error, Suspended):
                 loses(row.repository, str(error))
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE
-            self._inbox.installations().pause(row.repository.installation, error.resource, until)
+            self.inbox.installations().pause(row.repository.installation, error.resource, until)
             limited.add(row.repository.installation)
             return 0
         except Unauthorised:
-            self._tokens.forget(row.repository)
+            self.tokens.forget(row.repository)
             return 0
         except Unreachable as error:
             raise WorldError(f"the check for repositories that lag behind failed: {error}") from error
@@ -306,11 +299,11 @@ class DriftCheck:
             return 0
         # The name has the newest change and memory's cursor: a repository is sent on only while it makes progress.
         arrival = self._arrival(row, f"catch-up-{row.repository.text}-{newest}-{row.cursor}", Event("catch-up"), now)
-        return sum(self._inbox.put([arrival]))
+        return sum(self.inbox.put([arrival]))
 
     def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         return Arrival(
-            f"{self._app}:{name}",
+            f"{self.app}:{name}",
             row.repository,
             event,
             row.name,
@@ -334,27 +327,23 @@ class ResyncResult:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
 class Resync:
-    """A regular task of one worker. Its state is in heartbeats of the inbox, so that any worker can go on."""
+    """A regular task of one worker. Its state is in heartbeats of the inbox, so that any worker can go on.
 
-    def __init__(
-        self,
-        api: App,
-        inbox: Inbox,
-        options: ServerOptions,
-        tokens: TokenCache,
-        forget: Callable[[RepositoryKey], None],
-    ) -> None:
-        """``tokens`` are shared with the worker, to request fewer; ``forget`` removes a repository's files."""
-        self._api = api
-        self._inbox = inbox
-        self._options = options
-        self._tokens = tokens
-        self._forget = forget
-        self._redelivery = Redelivery(api, inbox, options.app_id)
-        self._scope = options.scope
-        newest = NewestChanges(options.api_url)
-        self._drift = DriftCheck(inbox, self._tokens, newest, options.app_id, self._scope)
+    ``tokens`` are shared with the worker, to request fewer; ``forget`` removes a repository's files.
+    """
+
+    api: App
+    inbox: Inbox
+    options: ServerOptions
+    tokens: TokenCache
+    forget: Callable[[RepositoryKey], None]
+    drift: DriftCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        newest, app = NewestChanges(self.options.api_url), self.options.app_id
+        self.drift = DriftCheck(self.inbox, self.tokens, newest, app, self.options.scope)
 
     def once(self, now: Instant) -> ResyncResult:
         """Does each part even if another one fails. Parts that do not need GitHub come first."""
@@ -367,26 +356,23 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        purged = part(self._purge)
+        purged = part(lambda at: self.inbox.purge(at - self.options.keep_days * DAY))
         part(self._align)
-        part(lambda _: ask_who_we_are(self._api, self._inbox).id)
+        part(lambda _: ask_who_we_are(self.api, self.inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
-        caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
-        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), purged, tuple(notes))
+        caught_up = part(self._list_repositories) + part(lambda at: self.drift.look(at, self._events(at).loses))
+        swept = ResyncResult(redelivered, caught_up, part(self.drift.remind), purged, tuple(notes))
         for note in notes:
             log.warning("resync: %s", note)
         log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
-    def _purge(self, now: Instant) -> int:
-        return self._inbox.purge(now - self._options.keep_days * DAY)
-
     def _align(self, now: Instant) -> int:
         """Note what the organisation's index lacks, or has too much; if no worker has one, forget what was noted."""
-        changes = OrganisationChanges(self._inbox.database, self._inbox.queue, self._inbox.now)
-        if self._options.organisation:
-            return changes.align(self._options.organisation, self._scope)
-        beats = self._inbox.heartbeats()
+        changes = OrganisationChanges(self.inbox.database, self.inbox.queue, self.inbox.now)
+        if self.options.organisation:
+            return changes.align(self.options.organisation, self.options.scope)
+        beats = self.inbox.heartbeats()
         told = [at for name, (at, note) in beats.items() if name.startswith(WORKER) and INDEX_UP in note]
         silent = now - max(told, default=0)
         if silent > INDEX_LEFT:
@@ -396,12 +382,12 @@ class Resync:
         return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
-        found = self._redelivery.ask(now)
+        found = Redelivery(self.api, self.inbox, self.options.app_id).ask(now)
         if found.trouble:
             notes.append(f"not all missed deliveries were requested again: {found.trouble}")
         if found.given_up:
             notes.append(f"deliveries that were requested again and never came: {', '.join(found.given_up)}")
-        self._events(now).looks(found.repositories, f"{self._options.app_id}:first-{now // DAY}")
+        self._events(now).looks(found.repositories, f"{self.options.app_id}:first-{now // DAY}")
         return found.asked
 
     def _list_repositories(self, now: Instant) -> int:
@@ -409,31 +395,31 @@ class Resync:
 
         An excluded one does not become known by that, so that it is new when it is included.
         """
-        today, organisation = now // DAY, OrganisationRegister(self._inbox)
-        before = self._inbox.heartbeats().get(PLACES)
-        listing: Note = {"day": today, "scope": self._scope.digest}
+        today, organisation = now // DAY, OrganisationRegister(self.inbox)
+        before = self.inbox.heartbeats().get(PLACES)
+        listing: Note = {"day": today, "scope": self.options.scope.digest}
         if before and before[1] == listing:
             return 0
-        known = {row.repository for row in self._inbox.installations().repositories()}
+        known = {row.repository for row in self.inbox.installations().repositories()}
         listed: set[RepositoryKey] = set()
-        for place in self._api.installations():
+        for place in self.api.installations():
             organisation.installed(place.id, place.account, "suspended" if place.suspended else "active")
             listed |= {repository for repository in known if place.suspended and repository.installation == place.id}
             for one in () if place.suspended else self._seen(place.id):
                 repository = RepositoryKey(place.id, one.id)
-                if repository in known or self._scope.includes(one.name):
+                if repository in known or self.options.scope.includes(one.name):
                     listed.add(repository)
                     organisation.saw(repository, one.name, private=one.private, visibility=one.visibility)
         self._leave(known - listed, now)
-        found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
-        if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
-            self._inbox.heartbeat(PLACES, listing)
+        found = self._events(now).looks(listed - known, f"{self.options.app_id}:found-{now // DAY}")
+        if self.inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
+            self.inbox.heartbeat(PLACES, listing)
         return found
 
     def _seen(self, installation: int) -> list[ListedRepository]:
         """The repositories of an installation; none if it is gone."""
         try:
-            return list(self._api.repositories(installation))
+            return list(self.api.repositories(installation))
         except NotInstalled:
             return []
 
@@ -445,7 +431,7 @@ class Resync:
             raise WorldError(f"the check of where the App is installed failed: {error}") from error
 
     def _events(self, now: Instant) -> InstallationEvents:
-        return InstallationEvents(self._inbox, self._tokens, self._forget, now, self._scope)
+        return InstallationEvents(self.inbox, self.tokens, self.forget, now, self.options.scope)
 
 
 ASKED_ABOUT = 1_000

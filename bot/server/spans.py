@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from bot.errors import UserError
+
+if TYPE_CHECKING:
+    from bot.server.tracing import OtlpTracer
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -31,41 +34,8 @@ Attributes = Mapping[str, str | int]
 Block = AbstractContextManager[None]
 
 
-class Tracer(Protocol):
-    """Makes and sends spans.
-
-    A trace context is a text as in `TRACEPARENT`, "" for none. Times are in nanoseconds since 1970.
-    """
-
-    def span(
-        self, name: str, attributes: Attributes, kind: Kind, parent: str, links: Sequence[str], began: int
-    ) -> Block:
-        """Open a span below ``parent``, or below the present one without it. ``began`` 0 is now."""
-        ...
-
-    def past_span(self, name: str, parent: str, links: Sequence[str], began: int, ended: int) -> None:
-        """Add a span that is over."""
-        ...
-
-    def annotate(self, attributes: Attributes) -> None:
-        """Add to the present span."""
-        ...
-
-    def mark_error(self, kind: str) -> None:
-        """Mark the present span as failed."""
-        ...
-
-    def traceparent(self) -> str:
-        """Return the context of the present span."""
-        ...
-
-    def stop(self, seconds: float) -> None:
-        """Send the spans that are left, for at most so many seconds."""
-        ...
-
-
 _nothing = nullcontext()
-_tracer: Tracer | None = None
+_tracer: OtlpTracer | None = None
 
 
 def start_tracing(environ: Mapping[str, str]) -> None:
@@ -101,7 +71,6 @@ def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether spans are sent."""
     return _tracer is not None
 
 
@@ -113,18 +82,20 @@ def span(
     links: Sequence[str] = (),
     began: int = 0,
 ) -> Block:
-    """Open a span, as in `Tracer`. It is marked as failed by an exception, of which only the class is kept."""
+    """Open a span below ``parent``, or below the present one without it. ``began`` 0 is now.
+
+    It is marked as failed by an exception, of which only the class is kept.
+    """
     return _tracer.span(name, attributes or {}, kind, parent, links, began) if _tracer else _nothing
 
 
 def past_span(name: str, began: int, ended: int, parent: str = "", links: Sequence[str] = ()) -> None:
-    """Add a span that is over, as in `Tracer`."""
+    """Add a span that is over."""
     if _tracer:
         _tracer.past_span(name, parent, links, began, ended)
 
 
 def annotate(attributes: Attributes) -> None:
-    """Add to the present span."""
     if _tracer:
         _tracer.annotate(attributes)
 
@@ -150,7 +121,7 @@ def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
     return next((name for name in names if environ.get(name, "").strip()), "")
 
 
-def _opened(environ: Mapping[str, str]) -> Tracer:
+def _opened(environ: Mapping[str, str]) -> OtlpTracer:
     """Raises UserError with the one thing to do."""
     name, protocol = _first(environ, ENDPOINTS), _first(environ, PROTOCOLS)
     if protocol and environ[protocol].strip() != PROTOCOL:

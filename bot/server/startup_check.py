@@ -99,15 +99,9 @@ def _git() -> StartupProblem:
 
 def _data(options: ServerOptions) -> Iterator[StartupProblem]:
     """Check the folder: writable, on a local disk, with free space, and fit for SQLite if that is used."""
-    folder = options.data
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.write_bytes(b"")
-        probe.unlink()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        yield StartupProblem("data", "wrong", f"{folder} cannot be written ({error.strerror}): give it to this account")
+    folder, free = options.data, _room(options.data)
+    if isinstance(free, str):
+        yield StartupProblem("data", "wrong", free)
         return
     kind = filesystem(folder, Path("/proc/self/mountinfo"))
     if REMOTE.fullmatch(kind):
@@ -122,6 +116,18 @@ def _data(options: ServerOptions) -> Iterator[StartupProblem]:
     yield StartupProblem("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
 
 
+def _room(folder: Path) -> int | str:
+    """The free bytes of a folder, which is made if it is missing; or why nothing can be written there."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror}): give it to this account"
+
+
 def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
     """Check the organisation's index. If it does not answer, the server starts: answers go on without it."""
     name = "organisation"
@@ -130,17 +136,9 @@ def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProb
             name, "wrong", "lancedb is missing: install what requirements-org.lock names, or build the image with ORG=1"
         )
         return
-    if "://" not in place:
-        probe = Path(place) / f".probe-{os.getpid()}"
-        try:
-            probe.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            probe.write_bytes(b"")
-            probe.unlink()
-        except OSError as error:
-            yield StartupProblem(
-                name, "wrong", f"{place} cannot be written ({error.strerror}): give it to this account"
-            )
-            return
+    if "://" not in place and isinstance(fault := _room(Path(place)), str):
+        yield StartupProblem(name, "wrong", fault)
+        return
     try:
         ask()
     except WorldError as error:

@@ -1,4 +1,4 @@
-"""Builds the status page and the page of one delivery, without any text of issues."""
+"""Builds the status page and those of one delivery and of a digest, without any text of issues."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
 from bot.server.budgets import Scarcest
 from bot.server.delivery_filter import DeliveryFilter
+from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import Check
 from bot.server.inbox import Inbox
 from bot.server.model import (
@@ -57,7 +58,6 @@ Values = dict[str, object]
 
 @cache
 def style() -> str:
-    """Return the style sheet of all pages."""
     return render_page("status.css", {})
 
 
@@ -79,7 +79,6 @@ def status_page(
     wanted: DeliveryFilter | None = None,
     scope: RepositoryScope = EVERYTHING,
 ) -> str:
-    """Return the status page. Raises WorldError without the database."""
     wanted = wanted or DeliveryFilter()
     rows = inbox.deliveries(state=wanted.state, repository=wanted.repository, before=wanted.before, limit=PAGE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
@@ -132,8 +131,28 @@ def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, na
     return render_page("delivery.html.j2", values | frame(now))
 
 
+def server_digest_page(found: StoredDigest | None, name: str, home: str, now: Instant) -> str:
+    """Return the page of a digest, None for a repository without one. ``home`` is its address, "" if unknown."""
+    total = sum(section.total for section in found.sections) if found else 0
+    values: Values = {
+        "name": name,
+        "made": moment(found.made_at, now) if found else None,
+        "since": moment(found.since) if found else None,
+        "headline": f"{counted(total, 'thing')} to look at",
+        "sections": [_digest_section(one, home) for one in found.sections if one.total] if found else [],
+    }
+    return render_page("server_digest.html.j2", values | frame(now))
+
+
+def _digest_section(section: SectionNumbers, home: str) -> Values:
+    links = [
+        {"number": number, "url": f"{home}/{kind.traits.path}/{number}" if home else ""}
+        for number, kind in section.numbers
+    ]
+    return {"title": section.title, "total": section.total, "links": links, "left": section.total - len(links)}
+
+
 def frame(now: Instant, *, has_forms: bool = False) -> Values:
-    """Return the values that all pages have."""
     return {"style": style(), "policy": policy(has_forms=has_forms), "now": moment(now)}
 
 
@@ -243,7 +262,6 @@ def _link(wanted: DeliveryFilter, before: int = 0) -> str:
 
 
 def dead_link(reason: str, before: int = 0) -> str:
-    """Return the address of the dead deliveries with this reason."""
     return f"{DEAD}?{urlencode({'reason': reason} | ({'before': before} if before else {}))}"
 
 
@@ -413,7 +431,6 @@ class Moment:
 
 
 def badge(delivery: Delivery) -> Badge:
-    """The outcome of the delivery."""
     if delivery.state == "done" and delivery.said in SAID:
         return Badge(*SAID[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
@@ -434,7 +451,6 @@ def moment(at: Instant, now: Instant | None = None) -> Moment:
 
 
 def lasted(seconds: float) -> str:
-    """A short text for a duration."""
     if seconds < 0.001:
         return "0 s"
     if seconds < 1:

@@ -28,7 +28,10 @@ _FORMAT = TraceContextTextMapPropagator()
 
 
 class OtlpTracer:
-    """A `bot.server.spans.Tracer`. Raises ValueError, OSError or RuntimeError for variables that cannot be used."""
+    """Makes and sends spans. Raises ValueError, OSError or RuntimeError for variables that cannot be used.
+
+    A trace context is a text as in `bot.server.spans.TRACEPARENT`, "" for none. Times are in nanoseconds since 1970.
+    """
 
     def __init__(self) -> None:
         # A collector that is away would be named in several lines for each try; one for each lost batch is left.

@@ -30,7 +30,6 @@ from bot.server.dead_letters import replay_or_drop
 from bot.server.dead_page import DeadView, dead_page, operation_of
 from bot.server.delivery_context import receipt
 from bot.server.delivery_filter import DeliveryFilter
-from bot.server.digest_page import server_digest_page
 from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.log import log_fields
@@ -39,7 +38,7 @@ from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, status_page
+from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, server_digest_page, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, guid, receive
 from bot.server.writer import GroupCommitWriter
 
@@ -195,19 +194,18 @@ class WebDoor:
 
 
 def create_app(door: WebDoor) -> Starlette:
-    """Return the ASGI application."""
     shown = StatusRoutes(door)
     routes = [
         Route("/webhook", endpoint=Webhook(door)),
         Route("/healthz", endpoint=_healthz),
         Route("/readyz", endpoint=shown.readyz),
         Route("/status.json", endpoint=shown.state),
-        Route("/metrics", endpoint=shown.metrics),
-        Route("/", endpoint=shown.status),
-        Route("/deliveries/{seq}", endpoint=shown.delivery),
-        Route(f"{DIGESTS}/{{key}}", endpoint=shown.digest),
+        Route("/metrics", endpoint=shown.guarded(shown.metrics)),
+        Route("/", endpoint=shown.guarded(shown.status)),
+        Route("/deliveries/{seq}", endpoint=shown.guarded(shown.delivery)),
+        Route(f"{DIGESTS}/{{key}}", endpoint=shown.guarded(shown.digest)),
         Route("/operate", endpoint=shown.operate),
-        Route(DEAD, endpoint=shown.dead, methods=["GET"]),
+        Route(DEAD, endpoint=shown.guarded(shown.dead), methods=["GET"]),
         Route(DEAD, endpoint=shown.change_dead, methods=["POST"]),
     ]
     made = Starlette(routes=routes, exception_handlers={WorldError: _away})
@@ -289,34 +287,22 @@ class StatusRoutes:
         """Report the state of the whole system. It is public, so it only says which parts are fine."""
         return _told("well", {check.name: check.ok for check in self._checks.now()})
 
-    def metrics(self, request: Request) -> Response:
-        """Return the metrics for Prometheus."""
-        if isinstance(role := self._role(request), Response):
-            return role
+    def metrics(self, _: Request, __: Role) -> Response:
         door = self._door
         page = metrics.text(door.inbox, door.answered, door.clock(), for_all=door.is_leader())
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
-    def status(self, request: Request) -> Response:
-        """Return the status page."""
-        if isinstance(role := self._role(request), Response):
-            return role
+    def status(self, request: Request, _: Role) -> Response:
         door, wanted = self._door, _wanted(request.query_params)
         return _page(status_page(door.inbox, self._checks.now(), door.clock(), wanted, door.options.scope))
 
-    def delivery(self, request: Request) -> Response:
-        """Return the page of one delivery."""
-        if isinstance(role := self._role(request), Response):
-            return role
+    def delivery(self, request: Request, _: Role) -> Response:
         inbox = self._door.inbox
         found = inbox.delivery(_number(request.path_params["seq"]))
         name = inbox.installations().repository(found[0].repository).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
-    def digest(self, request: Request) -> Response:
-        """Return the page of a repository's digest."""
-        if isinstance(role := self._role(request), Response):
-            return role
+    def digest(self, request: Request, _: Role) -> Response:
         door, key = self._door, _repository_key(request.path_params["key"])
         row = door.inbox.installations().repository(key) if key else None
         if key is None or row is None or not row.name:
@@ -324,10 +310,7 @@ class StatusRoutes:
         found, home = door.inbox.digests().of(key), f"{door.options.server_url}/{row.name}"
         return _page(server_digest_page(found, row.name, home, door.clock()), 200 if found else 404)
 
-    def dead(self, request: Request) -> Response:
-        """Return the page of dead deliveries."""
-        if isinstance(role := self._role(request), Response):
-            return role
+    def dead(self, request: Request, role: Role) -> Response:
         query = request.query_params
         audited = _number(query["audited"]) if "audited" in query else None
         view = DeadView(query.get("reason"), _number(query.get("before", "")), audited)
@@ -350,10 +333,14 @@ class StatusRoutes:
         found = self._access.operator(request.headers, request.client)
         return RedirectResponse("/", 303, PRIVATE) if isinstance(found, Role) else _denied(found)
 
-    def _role(self, request: Request) -> Role | Response:
-        """The role of a request, or the answer to one that may not look."""
-        found = self._access.role(request.headers, request.client)
-        return found if isinstance(found, Role) else _denied(found)
+    def guarded(self, page: Callable[[Request, Role], Response]) -> Callable[[Request], Response]:
+        """The page, or the answer to a request that may not look."""
+
+        def answer(request: Request) -> Response:
+            found = self._access.role(request.headers, request.client)
+            return page(request, found) if isinstance(found, Role) else _denied(found)
+
+        return answer
 
     def _change(self, request: Request) -> Role | Response:
         """``Role.OPERATE``, or the answer to a request that may not change anything."""

@@ -128,7 +128,6 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many runs and tasks go on."""
         with self._guard:
             return len(self._held)
 

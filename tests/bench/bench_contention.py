@@ -19,9 +19,9 @@ from bot.domain.changes import AnswerRecord, Changes, Request
 from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.memory.branch_store import BranchStore
-from bot.memory.file_hashes import file_hash
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
+from bot.memory.stored_index import file_hash
 from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
 

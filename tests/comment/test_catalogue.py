@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, fault, own_words
 from bot.comment.links import CommentLinks
-from bot.comment.outcome_text import CommentPhrases
-from bot.comment.release_text import ReleaseFacts, release_text
+from bot.comment.outcome_text import CommentPhrases, ReleaseFacts, release_text
 from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit

@@ -8,7 +8,7 @@ import pytest
 
 from bot.comment.links import CommentLinks
 from bot.comment.marker import notice_mark
-from bot.comment.release_text import ReleaseFacts
+from bot.comment.outcome_text import ReleaseFacts
 from bot.comment.render import Renderer
 from tests.comment.contexts import GITHUB, NOW
 from tests.comment.detector import report

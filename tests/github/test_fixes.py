@@ -327,7 +327,7 @@ class Flaky:
         self._client = client
         self.down = ""
 
-    def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    def get(self, path: str, query: Mapping[str, Any]) -> Any:
         if self.down and self.down in path:
             raise Unreachable("GitHub answered 502")
         return self._client.get(path, query)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.github.client import GitHubClient
-from bot.github.reverts import MAX_COMMITS, was_reverted
+from bot.github.fixes import MAX_COMMITS, was_reverted
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
 

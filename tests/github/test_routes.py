@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.routes import OTHER, route_of
+from bot.github.observer import OTHER, route_of
 from tests.fakes.service import BOOK, find_route
 
 SEGMENTS = st.sampled_from(["repos", "repositories", "issues", "comments", "app", "rate_limit", "Sesame", "17", ""])

@@ -13,10 +13,10 @@ from bot.domain.thread import Thread, ThreadId, Tombstone
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import StoreError
 from bot.memory.branch_store import BranchStore
-from bot.memory.file_hashes import damaged_files
 from bot.memory.manifest import INDEX
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, edit_shards
+from bot.memory.stored_index import damaged_files
 from bot.pipeline.run_context import SPEAKING
 from bot.reading.digest import digest
 from tests.kills.repository import Repository

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.changes import LARGEST, DiscussionProgress, HistoryProgress
-from bot.memory.file_hashes import damaged_files, file_hash, file_hashes
 from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
@@ -24,6 +23,7 @@ from bot.memory.manifest import (
     next_pending,
     within_bounds,
 )
+from bot.memory.stored_index import damaged_files, file_hash, file_hashes
 from bot.settings.schema import CommentSettings
 from tests.memory.samples import at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.reading.upgrade_notes import upgrade_note
+from bot.reading.pages import upgrade_note
 from tests.reading.linear import takes_linear_time
 
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from bot.domain.kinds import Kind
 from bot.github.events import Event
 from bot.questions.digest import DECIDED, MaintainerReport
-from bot.server.digest_page import server_digest_page
 from bot.server.digests import OFTEN, Digests, SectionNumbers, StoredDigest
 from bot.server.model import DAY, RepositoryKey
-from bot.server.status_page import status_page
+from bot.server.status_page import server_digest_page, status_page
 from tests.questions.digest_samples import SINCE, remembering, report
 from tests.server.client import knowing, once
 from tests.server.doorway import running

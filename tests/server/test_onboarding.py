@@ -17,14 +17,13 @@ import pytest
 
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.history_estimate import HistoryEstimate, stored_estimate
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
 from bot.server.installations import Installations
 from bot.server.model import Arrival, Dropped, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
-from bot.server.repository_list import repository_list
+from bot.server.repository_list import HistoryEstimate, repository_list, stored_estimate
 from bot.server.resync import Resync
 from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.status_page import status_page

@@ -13,7 +13,7 @@ from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
 from bot.memory.store import Edits, Snapshot
 from bot.server.model import Instant, Stopping
-from bot.server.rate_limiter import RateLimiter
+from bot.server.rate_limiter import PacedStore, RateLimiter
 
 BEGAN = 1_800_000_000_000
 
@@ -77,7 +77,7 @@ def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed:
     pushes: list[Instant] = []
     for run in range(8):
         time.now = max(time.now, pace.earliest(pushes[-6:]))
-        store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
+        store = PacedStore(FolderStore(tmp_path), pace, pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 9)):
             store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
             time.now += chance.randint(0, 3_000)
@@ -95,7 +95,7 @@ def test_two_pushes_of_a_run_that_began_in_time_do_not_wait(
     for run in range(12):
         time.now = max(time.now, pace.earliest(pushes[-6:]))
         began = time.now
-        store = pace.store(FolderStore(tmp_path), pushes[-6:], threading.Event())
+        store = PacedStore(FolderStore(tmp_path), pace, pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 2)):
             store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
         pushes += store.pushes
@@ -104,7 +104,7 @@ def test_two_pushes_of_a_run_that_began_in_time_do_not_wait(
 
 
 def test_what_changes_nothing_and_what_came_too_late_is_no_push(pace: RateLimiter, time: Time, tmp_path: Path) -> None:
-    store = pace.store(FolderStore(tmp_path), (), threading.Event())
+    store = PacedStore(FolderStore(tmp_path), pace, (), threading.Event())
     first = store.open()
     second = store.write(first, {"file": b"1"}, "one")
     assert store.pushes == [BEGAN]
@@ -116,7 +116,7 @@ def test_what_changes_nothing_and_what_came_too_late_is_no_push(pace: RateLimite
 
 def test_a_push_that_waits_ends_when_the_server_stops(pace: RateLimiter, tmp_path: Path) -> None:
     stop = threading.Event()
-    store = pace.store(FolderStore(tmp_path), [BEGAN - at for at in range(6)], stop)
+    store = PacedStore(FolderStore(tmp_path), pace, [BEGAN - at for at in range(6)], stop)
     base = store.open()
     stop.set()
     with pytest.raises(Stopping):
@@ -129,7 +129,7 @@ def test_threads_of_a_push_whose_answer_is_lost_count_as_changed(tmp_path: Path)
             super().write(base, edits, message, squash=squash)
             raise StoreError("the connection broke")
 
-    store = RateLimiter(6, lambda: BEGAN).store(Lossy(tmp_path), (), threading.Event())
+    store = PacedStore(Lossy(tmp_path), RateLimiter(6, lambda: BEGAN), (), threading.Event())
     with pytest.raises(StoreError):
         store.write(store.open(), {"records/0000/7.json": b"{}"}, "one")
     assert store.changed == {7}

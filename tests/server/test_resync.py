@@ -251,7 +251,7 @@ def test_repositories_are_asked_about_in_turn(here: Places) -> None:
 def test_each_repository_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) -> None:
     repositories = [RepositoryKey(5, number) for number in (100, 101, 150)]
     here.know(*repositories)
-    lagging = resync(here)._drift
+    lagging = resync(here).drift
     begins = here.clock.now // DAY * DAY
     seen = {repository: [] for repository in repositories}  # type: dict[RepositoryKey, list[int]]
     for quarter in range(2 * QUARTERS):
@@ -269,7 +269,7 @@ def test_each_repository_is_looked_at_once_a_day_at_a_time_of_its_own(here: Plac
 
 def test_a_late_sweep_still_begins_the_daily_look(here: Places) -> None:
     here.know(RepositoryKey(5, 100))
-    lagging = resync(here)._drift
+    lagging = resync(here).drift
     begins = here.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
     assert [lagging.remind(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]
 

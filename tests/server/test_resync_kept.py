@@ -83,7 +83,7 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     sweep(here)
     for _ in range(96):
         here.clock.now += 15 * MINUTE
-        resync(here)._drift.remind(here.clock.now)
+        resync(here).drift.remind(here.clock.now)
     assert len(rows(here, repository, "schedule")) == 1
     here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
     assert here.inbox.purge(here.clock.now + DAY) >= 2

@@ -12,10 +12,9 @@ from bot.domain.kinds import Kind
 from bot.server.access import Role
 from bot.server.dead_page import DeadView, dead_page
 from bot.server.delivery_filter import DeliveryFilter
-from bot.server.digest_page import server_digest_page
 from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import readiness_checks
-from bot.server.status_page import delivery_page, status_page
+from bot.server.status_page import delivery_page, server_digest_page, status_page
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, watched
 from tests.server.gallery import NOW, OPTIONS, Days, a_day, empty, hostile
 from tests.server.test_dead_page import AWAY, DENIED, HOSTILE, dead

@@ -54,7 +54,6 @@ class DoctorOptions:
 
     @property
     def remote(self) -> Remote:
-        """The address that git reads from, with its credentials."""
         if self.address and not self.token:
             return OwnRemote(self.address)
         return Remote(self.place.remote, self.token or None)
@@ -175,7 +174,7 @@ def _forge(wanted: DoctorOptions) -> GitHubFacts | None:
 
 
 def _told(client: GitHubClient, path: str) -> dict[str, Any]:
-    data = client.get(path, {})[1]
+    data = client.get(path, {})
     return data if isinstance(data, dict) else {}
 
 

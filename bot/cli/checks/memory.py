@@ -14,7 +14,6 @@ from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index
 from bot.index.protocol import IndexCorrupt
 from bot.memory.branch_store import Tip
-from bot.memory.file_hashes import damaged_files
 from bot.memory.manifest import (
     FORMAT,
     INDEX,
@@ -28,7 +27,7 @@ from bot.memory.manifest import (
 )
 from bot.memory.places import RECORD_FOLDER
 from bot.memory.store import Snapshot
-from bot.memory.stored_index import other_maker, part_path
+from bot.memory.stored_index import damaged_files, other_maker, part_path
 from bot.settings.schema import Settings
 
 

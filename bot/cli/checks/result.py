@@ -42,7 +42,6 @@ def exit_code(findings: Iterable[CheckResult]) -> int:
 
 
 def moment(at: datetime) -> str:
-    """The minute, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -86,11 +85,9 @@ class RepositoryLinks:
 
     @property
     def remote(self) -> str:
-        """The address that git fetches from."""
         return f"{self.server}/{self.repository}.git"
 
     def page(self, path: str) -> str:
-        """The address of a page of the repository."""
         return f"{self.server}/{self.repository}/{path}"
 
     @property
@@ -143,6 +140,5 @@ def api_of(server: str) -> str:
 
 
 def token_remedy(place: RepositoryLinks) -> str:
-    """How to give a token that may read the repository."""
     where = f"{place.server}/settings/tokens"
     return f"set PRECEDENT_TOKEN to a token that may read {place.repository}; one is made at {where}"

@@ -110,7 +110,6 @@ def _shown(one: Mention | Match, similarity: float, why: Sequence[str]) -> dict[
 
 
 def outcome_json(outcome: Outcome, closed_at: datetime | None) -> dict[str, Any]:
-    """How a thread ended, as data."""
     return {
         "kind": outcome.kind.value,
         "comment": outcome.comment,

@@ -44,7 +44,6 @@ def write_page(path: Path, text: str) -> None:
 
 
 def run_calibrate(given: argparse.Namespace) -> object:
-    """Set the cut of a store from its own history."""
     memory, learner = learner_of_store(given)
 
     def calibrated(seen: Sequence[ReplayedHits], ranking: RankingModels) -> Calibration:

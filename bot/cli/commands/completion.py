@@ -13,12 +13,10 @@ _FOLDERS = frozenset({"DIR"})
 
 
 def run_completion(given: argparse.Namespace) -> str:
-    """The script for this shell, made from all commands there are."""
     return script(given.top, given.shell)
 
 
 def script(top: argparse.ArgumentParser, shell: str) -> str:
-    """The completion of ``top`` for one of `SHELLS`."""
     try:
         import shtab
     except ModuleNotFoundError as error:

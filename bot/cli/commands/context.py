@@ -121,7 +121,6 @@ MOST = 10_000
 
 
 def run_context(given: argparse.Namespace) -> object:
-    """Show the recent conversations of a scope; "" if there are none."""
     if given.branch:
         return run_what(given) if given.format == "json" else _branch(given)
     zone = given.timezone or local_zone()

@@ -39,7 +39,6 @@ TAKES: Mapping[str, tuple[str, ...]] = {
 
 
 def run_deliveries(given: argparse.Namespace) -> object:
-    """List or show deliveries, do something about some, or list who did."""
     _sensible(given)
     options = read_options(os.environ, server_flags(given), required=())
     actions: Mapping[str, Callable[[Inbox, argparse.Namespace], object]] = {

@@ -21,7 +21,6 @@ from bot.questions.digest_views import report_items, report_row, summary_sentenc
 
 
 def run_digest(given: argparse.Namespace) -> CommandResult:
-    """Prints the digest; with ``--html`` it writes the page too."""
     with open_memory(memory_options(given)) as place:
         report = _report(DigestRequest(given.since, datetime.now(UTC), given.limit), place.demand())
         show_notes(place)

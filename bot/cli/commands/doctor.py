@@ -13,7 +13,6 @@ from pathlib import Path
 from bot.cli.arguments import token_of
 from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, Gathered, gather
-from bot.cli.checks.discussions import check_discussions
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, place_of
 from bot.cli.output import CommandResult, progress
@@ -25,7 +24,6 @@ from bot.settings.schema import Settings
 
 
 def judge(seen: Gathered) -> list[CheckResult]:
-    """The findings of all checks."""
     if seen.place.store:
         return [*_setup(seen), *_memory(seen)]
     return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen), *_discussions(seen)]
@@ -85,11 +83,10 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
 def _discussions(seen: Gathered) -> Iterator[CheckResult]:
     if seen.forge and seen.setup:
         held = seen.held if isinstance(seen.held, InspectedMemory) and not seen.held.fault else None
-        yield from check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
+        yield from github.check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
 
 
 def run_doctor(given: argparse.Namespace) -> CommandResult:
-    """Check everything; the exit code tells the severity."""
     with progress("Checking", None):
         findings = examine(given, os.environ, datetime.now(UTC))
     code = exit_code(findings)

@@ -51,7 +51,6 @@ class CheckoutInfo:
 
 
 def shipped_action() -> str:
-    """The action that the shipped workflow uses."""
     return _shipped("workflow.yml").partition("- uses: ")[2].partition("\n")[0]
 
 

@@ -21,7 +21,6 @@ COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tob
 
 
 def run_repos(given: argparse.Namespace) -> object:
-    """List the repositories by name."""
     options = read_options(os.environ, server_flags(given), required=())
     with server_inbox(options, "repos") as inbox:
         from bot.server.repository_list import repository_list

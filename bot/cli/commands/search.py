@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 
 def run_search(given: argparse.Namespace) -> object:
-    """Show the threads, or the messages of sessions, that hold some words."""
     if given.org is not None:
         from bot.cli.commands.org import search_folder  # other searches do without it
 
@@ -122,7 +121,6 @@ def _lines(hits: ThreadHits, sessions: Sequence[SessionHit], asked: WordSearch, 
 
 
 def run_smart_search(given: argparse.Namespace) -> object:
-    """Show the threads about some words, ranked by the work at hand."""
     from bot.questions.smart_search import smart
 
     words, keep = " ".join(given.words), SearchFilter(given.state).keeps
@@ -159,7 +157,6 @@ def _ranked_rows(found: SmartSearchAnswer, home: str) -> list[Row]:
 
 
 def run_what(given: argparse.Namespace) -> object:
-    """Show what is related to the branch, decided about its files, still open, and was decided last."""
     from bot.questions.what import find_what
 
     with open_memory(memory_options(given)) as place:
@@ -176,7 +173,6 @@ def run_what(given: argparse.Namespace) -> object:
 
 
 def run_related(given: argparse.Namespace) -> object:
-    """Show the threads that name some files, and what was decided in them."""
     from bot.questions.related import find_related
 
     with open_memory(memory_options(given)) as place:

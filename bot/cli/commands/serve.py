@@ -1,16 +1,18 @@
-"""`precedent serve`: receives webhooks and handles them."""
+"""`precedent serve` receives webhooks and handles them; `precedent worker` handles what a server elsewhere received."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bot.cli.output import CommandResult
 from bot.errors import UserError
-from bot.server.options import FLAGS, ServerOptions, forget_secrets, read_options
+from bot.server.options import FLAGS, WORKER_NAME, WORKING, ServerOptions, forget_secrets, read_options
 
 if TYPE_CHECKING:
     from bot.server.inbox import Inbox
@@ -20,7 +22,6 @@ LIBRARIES = frozenset({"sqlalchemy", "starlette", "uvicorn", "prometheus_client"
 
 
 def run_serve(given: argparse.Namespace) -> CommandResult:
-    """Receive until a signal; with ``--check`` only look."""
     options = read_options(os.environ, server_flags(given))
     forget_secrets(os.environ)
     with server_libraries():
@@ -28,6 +29,18 @@ def run_serve(given: argparse.Namespace) -> CommandResult:
     if given.check:
         return _checked(processes.check(options, listens=True))
     return CommandResult("", processes.serve(options))
+
+
+def run_worker(given: argparse.Namespace) -> CommandResult:
+    """Work until a signal. Never returns: the process ends with whatever still runs in it."""
+    sent: dict[str, str] = json.load(sys.stdin) if given.parent else {}
+    name = sent.pop(WORKER_NAME, "")
+    options = read_options(sent or os.environ, server_flags(given), WORKING)
+    forget_secrets(os.environ)
+    with server_libraries():
+        from bot.server import processes
+        from bot.server.dispatch import work_on
+    processes.work(options, work_on, given.parent, name, given.alive)
 
 
 def server_flags(given: argparse.Namespace) -> dict[str, Any]:

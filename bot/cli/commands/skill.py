@@ -22,7 +22,6 @@ _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f
 
 
 def run_skill(given: argparse.Namespace) -> object:
-    """Print the page, or write it to its place; UserError if it was edited there."""
     text = _page()
     if given.action == "show" or given.print:
         return text.decode("utf-8")

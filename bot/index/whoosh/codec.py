@@ -222,7 +222,6 @@ class RowWriter:
         self._count += len(rows) // width
 
     def packed(self, count: int) -> bytes:
-        """The column of this many documents."""
         self._fill(count)
         return _COUNT.pack(self._width) + self._rows
 

@@ -202,7 +202,6 @@ class IndexParts:
         return self._held[name]
 
     def save(self, data: bytes) -> str:
-        """Write a part into the folder and return its name."""
         name = _name(data)
         self._folder.mkdir(exist_ok=True)
         (self._folder / name).write_bytes(data)

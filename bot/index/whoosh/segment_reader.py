@@ -57,11 +57,9 @@ class SegmentReader:
         return self._stored.numbers()
 
     def numbers(self, column: str) -> Numbers:
-        """A number for each document."""
         return self._numbers[column]
 
     def postings(self, key: bytes) -> Postings | None:
-        """The list of a term, None when no document holds it."""
         return self._stored.term_file(key).get(key)
 
     def piece(self, document: int) -> bytes:
@@ -103,7 +101,6 @@ class SegmentReader:
             yield id_key(self.entry(document).id), [document], b"\1"
 
     def count_of(self, kind: Kind) -> int:
-        """How many documents of this kind there are."""
         return int((self.numbers("kind")[~self.hidden] == KINDS[kind]).sum())
 
     @cached_property
@@ -164,7 +161,6 @@ class SegmentSnapshot:
         return np.zeros(self.end) if found is None else found
 
     def numbers(self, column: str) -> Numbers:
-        """A number for each of its documents."""
         return self.reader.numbers(column)[: self.end]
 
     def has_roles(self) -> bool:
