@@ -45,7 +45,7 @@ Use = Literal["search", "write"]
 
 @dataclass(slots=True)
 class _Trouble:
-    """Failures in a row of one use of an index. Times are monotonic; ``since`` counts those that a rebuild may repair."""
+    """Failures of one use of an index in a row. Times are monotonic; ``since`` counts those a rebuild may repair."""
 
     until: float
     last: float

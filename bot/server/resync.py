@@ -393,7 +393,10 @@ class Resync:
         listing: Note = {"day": today, "scope": self._scope.digest}
         if before and before[1] == listing:
             return 0
-        known = {row.repository for row in self._inbox.installations().repositories()}
+        rows = self._inbox.installations().repositories()
+        if before is None or before[1].get("scope") != self._scope.digest:
+            organisation.left_out(row.repository for row in rows if not self._scope.includes(row.name))
+        known = {row.repository for row in rows}
         listed: set[RepositoryKey] = set()
         for place in self._api.installations():
             organisation.installed(place.id, place.account, "suspended" if place.suspended else "active")
