@@ -197,9 +197,9 @@ class GuardedCandidates:
         """As `Candidates.rebuild`, which mends searches too."""
         self._guard.call(self._installation, "write", lambda index: index.rebuild(threads), "write", "search")
 
-    def compact(self) -> None:
+    def compact(self, *, purges: bool = False) -> None:
         """As `Candidates.compact`."""
-        self._write(lambda index: index.compact())
+        self._write(lambda index: index.compact(purges=purges))
         self._guard.wrote(self._installation, compacted=True)
 
     def _write(self, change: Callable[[Candidates], None]) -> None:

@@ -69,7 +69,7 @@ class Place:
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         self._ask("rebuild")
 
-    def compact(self) -> None:
+    def compact(self, *, purges: bool = False) -> None:
         self._ask("compact")
 
 
