@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
 from bot.domain.answer import OrganisationKey
+from bot.domain.organisation import OrganisationThread
 from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
@@ -364,6 +365,28 @@ def test_a_rebuild_whose_lease_is_lost_changes_nothing(
     with pytest.raises(OrganisationUnavailable, match="another process"):
         rebuild_installation(index.installation, index.dependencies, loses)
     assert titles(index, sdk) == [QUESTION]
+
+
+def test_a_rebuild_whose_lease_is_lost_ends_within_a_memory(
+    index: TownIndex, town: Town, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.work()
+    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL", 0.01)
+    read = []
+
+    class Losing(Failing):
+        def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
+            for each in threads:
+                read.append(each.id)
+                with town.here.inbox.database.transaction() as losing:
+                    losing.change("update queue set owner = 'another', lease = 'another'")
+                town.stop.wait(1.0)
+
+    index.wrap = lambda found: Losing(found, [])  # type: ignore[assignment, return-value]
+    index.guard = OrganisationGuard(index._open, town.here.inbox.count_up)
+    with pytest.raises(OrganisationUnavailable, match="another process"):
+        rebuild_installation(index.installation, index.dependencies)
+    assert len(read) == 1
 
 
 def test_a_resync_switches_the_index_on_and_off(town: Town, sdk: EventfulProject, tmp_path: Path) -> None:
