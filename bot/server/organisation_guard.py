@@ -194,7 +194,7 @@ class GuardedCandidates:
         self._guard.wrote(self._installation)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        """As `Candidates.rebuild`, which mends searches too."""
+        """As `Candidates.rebuild`, which ends trouble of searches, too."""
         self._guard.call(self._installation, "write", lambda index: index.rebuild(threads), "write", "search")
 
     def compact(self, *, purges: bool = False) -> None:
