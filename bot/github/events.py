@@ -88,7 +88,7 @@ UNAWAITED = CALM | {FOLLOW_UP}
 
 OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
 ORGANISATION = "organisation"
-"""Our server's own event: something that our comment on this thread shows of another repository changed."""
+"""Our server's own event: something that our comments on these threads show of another repository changed."""
 
 KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"}
 
@@ -97,7 +97,8 @@ KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "sched
 class Event:
     """The relevant parts of an event. It only says where to look: the facts are read from the API.
 
-    ``earlier`` are comments on the same issue from shortly before, if one event stands for several.
+    ``earlier`` are comments on the same issue from shortly before, if one event stands for several. ``numbers``: the
+    threads of an event of `ORGANISATION`.
     ``has_discussions``: whether the payload says that the repository has them switched on; None where it does not say.
     """
 
@@ -110,6 +111,7 @@ class Event:
     moved_to: str | None = None
     inputs: tuple[tuple[str, str], ...] = ()
     earlier: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
     has_discussions: bool | None = field(default=None, compare=False)
 
     @property

@@ -17,31 +17,14 @@ from bot.github.threads import object_in
 
 Json = Mapping[str, Any]
 
-_REPOSITORY = """
-query Repository($owner: String!, $name: String!) {
-  repository(owner: $owner, name: $name) { databaseId nameWithOwner isPrivate visibility }
-}
+_QUERY = """
+query Foreign($owner: String!, $name: String!{number}) {{
+  repository(owner: $owner, name: $name) {{ databaseId nameWithOwner isPrivate visibility {thread} }}
+}}
 """
-_ISSUE = """
-query ForeignIssue($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    databaseId nameWithOwner isPrivate visibility
-    thread: issue(number: $number) {
-      number title state stateReason(enableDuplicate: true) createdAt closedAt repository { databaseId }
-    }
-  }
-}
-"""
-_DISCUSSION = """
-query ForeignDiscussion($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    databaseId nameWithOwner isPrivate visibility
-    thread: discussion(number: $number) {
-      number title closed stateReason createdAt closedAt answerChosenAt repository { databaseId }
-    }
-  }
-}
-"""
+_THREAD = "number title createdAt closedAt repository { databaseId }"
+_ISSUE = f"thread: issue(number: $number) {{ {_THREAD} state stateReason(enableDuplicate: true) }}"
+_DISCUSSION = f"thread: discussion(number: $number) {{ {_THREAD} closed stateReason answerChosenAt }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +55,10 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
     """
     owner, _, short = name.partition("/")
     variables: dict[str, Any] = {"owner": owner, "name": short}
-    needed, text = "metadata: read", _REPOSITORY
+    needed, text = "metadata: read", _QUERY.format(number="", thread="")
     if number:
-        is_discussion = kind is Kind.DISCUSSION
-        variables["number"] = number
-        needed, text = ("discussions: read", _DISCUSSION) if is_discussion else ("issues: read", _ISSUE)
+        needed, thread = ("discussions: read", _DISCUSSION) if kind is Kind.DISCUSSION else ("issues: read", _ISSUE)
+        variables["number"], text = number, _QUERY.format(number=", $number: Int!", thread=thread)
     found = object_in(api.query(text, variables, needed).get("repository"))
     key, full_name, is_private = found.get("databaseId"), clean(found.get("nameWithOwner")), found.get("isPrivate")
     if not found:

@@ -193,8 +193,7 @@ def _update(listed: SourceList, wanted: Collection[int], doing: OrganisationUpda
             listed = listed.with_source(told.source)
             write_sources(doing.folder, listed)
             done.append(told)
-        if any(one.changed for one in done):
-            index.compact()
+        index.compact()  # also if nothing changed: files that the last time replaced may go now
     return done
 
 

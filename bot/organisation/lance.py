@@ -54,6 +54,9 @@ TRIES = 10
 READERS_LEAVE = timedelta(minutes=10)
 """Files that a search may still read stay this long after they were replaced."""
 
+LARGE_FILE = 1 << 20
+"""Rows of a file that Lance merges with no other."""
+
 GROWTH = 1.2
 """Terms are counted again once there are this many times as many threads, or as many times fewer."""
 
@@ -197,19 +200,36 @@ class LanceCandidates:
         self._wait(self._swap(generation), WRITE_SECONDS)
         self._wait(self._sweep(), WRITE_SECONDS)
 
-    def compact(self) -> None:
+    def compact(self, *, purges: bool = False) -> None:
         generation = self._wait(self._current(), WRITE_SECONDS)
         if not generation:
             return
         table = self._wait(self._database.open_table(THREADS + generation), WRITE_SECONDS)
         try:
-            self._wait(table.optimize(cleanup_older_than=READERS_LEAVE), COMPACT_SECONDS)
+            self._wait(self._optimize(generation, table, purges=purges), COMPACT_SECONDS)
         except OrganisationUnavailable as error:
-            if not _BUSY.search(str(error)):
+            if purges or not _BUSY.search(str(error)):
                 raise  # else others write much just now: the next compaction takes it in
-        if self._wait(self._is_miscounted(generation, table), WRITE_SECONDS):
+        if purges or self._wait(self._is_miscounted(generation, table), WRITE_SECONDS):
             self._store_counts(generation, self._counted(table))
         self._wait(self._sweep(), WRITE_SECONDS)
+
+    async def _optimize(self, generation: str, table: AsyncTable, *, purges: bool) -> None:
+        """Twice, as Lance merges no file that is in the index with one that is not yet.
+
+        It writes a file again, without the rows that were erased, if it finds another to merge it with, or a tenth of
+        its rows is erased. A row of no thread is the other one; a large file is never merged, so a ninth of its rows is
+        written elsewhere.
+        """
+        if purges and await table.count_rows() >= LARGE_FILE:
+            await _patiently(partial(table.update, where="created % 9 = 0", updates_sql={"revision": "revision"}))
+        if purges:
+            row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
+            await _patiently(partial(_merge, [row], table))
+        for _ in range(2):
+            await table.optimize(cleanup_older_than=READERS_LEAVE)
+        if counts := await self._counts_table(generation):
+            await counts.optimize(cleanup_older_than=READERS_LEAVE)
 
     def _counted(self, table: AsyncTable) -> TermCounts:
         """Counted in the caller's thread, as the loop serves the searches of all."""
@@ -253,14 +273,19 @@ class LanceCandidates:
 
     async def _counts_in(self, generation: str, terms: Sequence[str]) -> dict[str, int]:
         """Empty where nothing was counted yet."""
-        try:
-            table = await self._database.open_table(COUNTS + generation)
-        except ValueError as error:
-            if _NOT_FOUND in str(error):
-                return {}
-            raise
+        table = await self._counts_table(generation)
+        if table is None:
+            return {}
         rows = (await table.query().where(f"term IN ({_listed(terms)})").limit(len(terms)).to_arrow()).to_pylist()
         return {row["term"]: row["threads"] for row in rows}
+
+    async def _counts_table(self, generation: str) -> AsyncTable | None:
+        try:
+            return await self._database.open_table(COUNTS + generation)
+        except ValueError as error:
+            if _NOT_FOUND in str(error):
+                return None
+            raise
 
     async def _read(self, read: Callable[[str], Awaitable[T]], nothing: T) -> T:
         """What ``read`` finds in the present generation, and again if another one came meanwhile."""

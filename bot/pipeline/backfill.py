@@ -153,11 +153,8 @@ def backfill(
                 break
     except ForgeError as error:
         read.stopped = error
-    memory.commit(
-        f"Remember {memory.state.manifest.threads} threads"
-        if read.complete
-        else f"Checkpoint: {memory.state.manifest.threads} threads"
-    )
+    verb = "Remember" if read.complete else "Checkpoint:"
+    memory.commit(f"{verb} {memory.state.manifest.threads} threads")
     return read
 
 

@@ -62,7 +62,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     refreshed = _stored_requests(promise_replies(replies, run), refresh=True)
     memory.stage(Changes(requests=refreshed, renewed=tuple(renewals.settled)))
     memory.stage(Changes(answers=tuple(promise(plan, run.now, mode) for plan in plans)))
-    standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment"]
+    standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment" or plan.takes_out]
     standing += [*(promised_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
     memory.stage(Changes(standing=tuple(filter(None, standing))))
     notices = plan_notices(event, state, run)

@@ -107,6 +107,11 @@ class CommentPlan:
         return self.is_false or (self.stood is not None and bool(self.stood.shows) and not self.stood.quotes)
 
     @property
+    def takes_out(self) -> bool:
+        """Whether it takes something out of a comment that may not be shown any more, which is done in every mode."""
+        return self.renews and self.is_false
+
+    @property
     def is_counted(self) -> bool:
         """Whether an earlier run promised this comment and counted it."""
         before = self.before
@@ -175,7 +180,7 @@ def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
         return AnswerRecord(key, "silent", now, plan.reason, comment_id=known)
     if plan.removed:
         return AnswerRecord(key, "removed", now, DELETED, comment_id=known, question=plan.question)
-    if mode != "comment" or not (plan.text or plan.own):
+    if (mode != "comment" and not plan.takes_out) or not (plan.text or plan.own):
         shown = "it was shown in the job summary only" if plan.text else plan.reason
         return AnswerRecord(key, "silent", now, shown, comment_id=known, question=plan.question)
     matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))

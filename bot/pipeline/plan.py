@@ -198,7 +198,7 @@ def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tu
         return look_for(key, run.comments_on(key), run.own), False
     if before and before.state == "removed":
         return None, True
-    if run.settings.mode != "comment" or not (text or (before and before.comment_id)):
+    if (run.settings.mode != "comment" and not p.takes_out) or not (text or (before and before.comment_id)):
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):
         own, was_deleted = look_back(key, before.at, run.comments_on(key), run.own)

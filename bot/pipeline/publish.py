@@ -116,6 +116,11 @@ class CommentResult:
     renews: bool = False
 
     @property
+    def is_undone(self) -> bool:
+        """Whether a later run has to do it."""
+        return (self.is_owed or self.error is not None) and not self.is_refused
+
+    @property
     def spoke(self) -> bool:
         return self.action in ("created", "updated", "unchanged", "replied")
 
@@ -133,7 +138,7 @@ def publish_comment(
         return unsaid(result, plan.fault)
     if plan.passed or plan.waits:
         return result
-    if mode != "comment":
+    if mode != "comment" and not plan.takes_out:
         left = _why_not_written(plan)
         return replace(result, reason=left or result.reason, action="would say" if plan.text and not left else "silent")
     try:

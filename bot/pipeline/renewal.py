@@ -10,7 +10,7 @@ from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
 from bot.domain.thread import Kind, Record, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
-from bot.github.events import CALM, ORGANISATION, Event
+from bot.github.events import CALM, Event
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment, own_comment
 from bot.pipeline.outbox import DELETED, EDITED, NOTHING, CommentPlan, is_ours, promise, standing_comment
@@ -24,7 +24,7 @@ MAX_RELEASES = 4
 """Fixes whose release one run looks for again, the one not looked for the longest first."""
 
 MAX_RENEWALS = 10
-"""Comments that one run works out again. Later runs take the others."""
+"""Comments that one run works out again, besides those that the event names. Later runs take the others."""
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class Renewals:
 
 
 def owe_renewal(event: Event, run: RunContext) -> None:
-    """Note that the comment on the event's thread is to be worked out again, as another repository changed; or all that
-    show other repositories, if nobody knows what changed there."""
-    owed: list[ThreadId] = [event.number] if event.name == ORGANISATION and event.number else []
+    """Note that the comments on the event's threads are to be worked out again, as another repository changed; or all
+    that show other repositories, if nobody knows what changed there."""
+    owed: list[ThreadId] = [*event.numbers]
     if run.checks_others:
         every = run.memory.state.every_thread_comments()
         owed += [linked.id for linked in every if any(one.others for one in linked.comments)]
@@ -53,16 +53,23 @@ def owe_renewal(event: Event, run: RunContext) -> None:
 
 
 def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunContext) -> Renewals:
-    """Work out again the comments that are owed a renewal, besides those ``planned`` anyway: first that on the event's
-    own thread, then those whose change is the oldest."""
+    """Work out again the comments that are owed a renewal, besides those ``planned`` anyway: first those on the event's
+    own threads, then those whose change is the oldest.
+
+    In a run that may not post, only what may not be shown any more is taken out of them.
+    """
     found = Renewals()
-    may_write = run.settings.mode == "comment" and not (run.muted or state.limit)
-    for one in run.memory.state.manifest.owed if may_write else ():
+    for one in () if state.limit or run.is_dry else run.memory.state.manifest.owed:
         found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
+    if not run.may_post:
+        covered, shown = {}, run.memory.state.thread_comments({key for key, _ in found.owed})
+        others = {one.comment_key for linked in shown.values() for one in linked.comments if one.others}
+        found.owed = {comment_key: owed for comment_key, owed in found.owed.items() if comment_key in others}
+    own = {(state.event.number, 0), *((number, 0) for number in state.event.numbers)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered]
-    comment_keys.sort(key=lambda comment_key: comment_key != (state.event.number, 0))
-    del comment_keys[MAX_RENEWALS:]
+    comment_keys.sort(key=lambda comment_key: comment_key not in own)
+    del comment_keys[max(MAX_RENEWALS, len(own)) :]
     if comment_keys:
         run.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
@@ -79,7 +86,7 @@ def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, run: Ru
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(one.about for one in found.owed[comment_key])
         plan = plan_again(thread, changed, state, run)
-        found.plans += [plan] if plan else []
+        found.plans += [plan] if plan and (run.may_post or plan.takes_out or plan.waits) else []
         if plan is None:
             found.settle(comment_key)
         return
@@ -109,14 +116,14 @@ def publish_renewals(
     for plan, result in zip(plans, results, strict=True):
         owed = found.owed.get((plan.thread.id, 0), [])
         failed += owed if result.error and not result.is_refused else []
-        if owed and _is_done(result):
+        if owed and not result.is_undone:
             done += owed
             answers += answer_after(plan, result, run)
             standing += filter(None, [standing_comment(plan, run.now, is_written=True)])
     for again, result in zip(mine, replied, strict=True):
         owed = found.owed[again.stood.comment_key]
         failed += owed if result.error and not result.is_refused else []
-        if _is_done(result):
+        if not result.is_undone:
             done += owed
             standing.append(stands(again, result, run))
     late = tuple(replace(one, at=run.now) for one in failed) if len(found.owed) > MAX_RENEWALS else ()
@@ -124,10 +131,6 @@ def publish_renewals(
         run.memory.stage(Changes(answers=tuple(answers), standing=tuple(standing), owed=late, renewed=tuple(done)))
         run.memory.commit("Keep which comments were brought up to date")
     return replied
-
-
-def _is_done(result: CommentResult) -> bool:
-    return result.is_refused or not (result.error or result.is_owed)
 
 
 def answer_after(plan: CommentPlan, result: CommentResult, run: RunContext) -> list[AnswerRecord]:

@@ -81,6 +81,11 @@ class RunContext:
         """The time by the run's clock, which is later than ``now`` where the run takes long."""
         return self.now + timedelta(seconds=max(0.0, self.clock.seconds() - self.began))
 
+    @property
+    def may_post(self) -> bool:
+        """Whether this run posts comments, or changes them for any reason."""
+        return self.settings.mode == "comment" and not self.muted
+
     def may_write(self, more: int = 0) -> bool:
         """Whether one more comment after ``more`` others stays within the limit of any 24 hours."""
         limit = self.settings.comment.daily_limit

@@ -169,26 +169,24 @@ def build_run_context(
     """
     settings = chosen.settings
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
-    began = time.monotonic()
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
     memory = open_repository_memory(site, chosen, store)
     try:
+        renderer = Renderer.of_repository(settings, chosen.templates, site.server_url, site.repository, site.instance)
         yield RunContext(
             memory=memory,
             forge=forge,
             history=EitherHistory(graphql, RestHistory(own, forge), listener.note),
             own=own,
             settings=settings,
-            renderer=Renderer.of_repository(
-                settings, chosen.templates, site.server_url, site.repository, site.instance
-            ),
+            renderer=renderer,
             place=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
-            began=began,
+            began=time.monotonic(),
             note=listener.note,
             muted=chosen.muted,
             report_fault=listener.report_fault,
@@ -198,13 +196,17 @@ def build_run_context(
         )
     finally:
         memory.close()
-        for trouble in forge.troubles:
-            listener.report_fault(trouble)
-        for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
-            listener.note(line)
-        listener.note_api_usage(
-            ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, forge.rate.left if forge.rate else -1)
-        )
+        left = forge.rate.left if forge.rate else -1
+        _tell(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
+
+
+def _tell(memory: Memory, forge: GitHubClient, usage: ApiUsage, listener: RunListener) -> None:
+    """Report what went wrong on the way, and what was asked of GitHub."""
+    for trouble in forge.troubles:
+        listener.report_fault(trouble)
+    for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
+        listener.note(line)
+    listener.note_api_usage(usage)
 
 
 def _open_branch(site: RepositorySite, head: str | None, source: str) -> AbstractContextManager[Head]:

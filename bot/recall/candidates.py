@@ -51,5 +51,8 @@ class Candidates(Protocol):
         Searches meanwhile see the old one. Write again what was written after the caller read the threads.
         """
 
-    def compact(self) -> None:
-        """Merge small files and remove old versions. Searches and writes go on meanwhile."""
+    def compact(self, *, purges: bool = False) -> None:
+        """Merge small files, and remove those that were replaced a while ago. Searches and writes go on meanwhile.
+
+        ``purges``: what was erased has to leave the files; then files that it replaced leave with the next compaction.
+        """

@@ -29,7 +29,8 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
     look around too.
 
     New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
-    at any age, a comment only for what it points at. If the issue is gone, that is the only event.
+    at any age, a comment only for what it points at. If the issue is gone, that is the only event. All comments that
+    have to be checked as other repositories changed are one event: a repository may have hundreds of them.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
     gone = {each.event.number for each in deliveries if each.event.forgets}
@@ -41,12 +42,14 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
 
 def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
     if not event.number or event.name == ORGANISATION:
-        return event.number or 0, event.name
+        return 0, event.name
     is_comment = event.name == COMMENT and event.may_be_answered and not is_gone
     return event.number, COMMENT if is_comment else "issues"
 
 
 def _one(events: Sequence[Event]) -> Event:
+    if events[0].name == ORGANISATION:
+        return Event(ORGANISATION, numbers=tuple(dict.fromkeys(each.number for each in events if each.number)))
     chosen = next((each for each in events if each.forgets), None)
     chosen = chosen or next((each for each in reversed(events) if each.may_be_answered), events[-1])
     if chosen.name != COMMENT:

@@ -154,6 +154,10 @@ class Installations(Table):
                     f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (our own names)
                     before=before,
                 )
+            purging.change(
+                "delete from organisation_shown"
+                " where not exists (select 1 from repositories where key = organisation_shown.repository)"
+            )
             purging.change("delete from pauses where until < :before", before=before)
 
 

@@ -37,6 +37,15 @@ NEXT_REPAIR = "organisation-repair:"
 REPAIR_EVERY, REPAIR_AGAIN = 6 * HOUR, 10 * MINUTE
 """Milliseconds until it may be replaced once more, and until that is tried again if it failed."""
 
+NEXT_PURGE = "organisation-purge:"
+"""Prefix of the heartbeats whose time is when the files of an index are written again without what was forgotten."""
+
+PURGE_AFTER = 11 * MINUTE
+"""Milliseconds until then: longer than searches may still read files that were replaced."""
+
+PURGES = 2
+"""The second time removes the files that the first one replaced."""
+
 MOST_CHANGED = 500
 """Threads that one row names. More of a repository are in several rows."""
 
@@ -100,6 +109,7 @@ def note_run(
     is_whole = len(changed) > MOST_CHANGED or not (known and known["indexed"]) or _was_cut_off(ending, work, last_run)
     if known and report.people not in (None, known["people"]):
         is_whole = True
+        _note_forgotten(ending, key.installation, now)
         ending.change("update repositories set people = :people where key = :key", people=report.people, key=key.text)
     if is_whole and not (row.is_unread or row.history):
         _put(ending, [(key, None)], now)
@@ -196,6 +206,31 @@ class OrganisationChanges:
             putting.change(sql, installation=installation)
             _put(putting, [(key, None) for key in _indexed(putting, installation)], now)
 
+    def note_forgotten(self, installation: int) -> None:
+        """Note that something leaves the index for good, so that it leaves its files a while later."""
+        with self._database.transaction() as noting:
+            _note_forgotten(noting, installation, self._now())
+
+    def is_purge_due(self, installation: int) -> bool:
+        """Whether files may be written again, or removed, that hold what was forgotten."""
+        sql = "select 1 from heartbeats where name = :name and said_at <= :now"
+        with self._database.transaction() as asking:
+            return asking.row(sql, name=f"{NEXT_PURGE}{installation}", now=self._now()) is not None
+
+    def purged(self, installation: int) -> None:
+        """Note that the files were written again. That counts if the index has everything that was noted."""
+        name = f"{NEXT_PURGE}{installation}"
+        waits = "select 1 from organisation_changes where installation = :installation limit 1"
+        with self._database.transaction() as ending:
+            row = ending.row("select note from heartbeats where name = :name", name=name)
+            left = json.loads(row["note"])["left"] if row else 0
+            left -= ending.row(waits, installation=installation) is None
+            note, then = written({"left": left}), self._now() + PURGE_AFTER
+            sql = "update heartbeats set said_at = :then, note = :note where name = :name"
+            ending.change(sql, name=name, then=then, note=note)
+            if left < 1:
+                ending.change("delete from heartbeats where name = :name", name=name)
+
     def installations(self) -> list[int]:
         """The installations that have memories in the index."""
         with self._database.transaction() as asking:
@@ -219,12 +254,15 @@ class OrganisationChanges:
         return row is None or row["state"] == "gone"
 
     def finish(self, lease: Lease, installation: int, pause: Instant = 0) -> None:
-        """End the lease: the key is due again when the next row is, and not before ``pause`` milliseconds."""
-        sql = "select min(next_at) as due from organisation_changes where installation = :installation"
+        """End the lease: the key is due again when the next row or purge is, and not before ``pause`` milliseconds."""
+        sql = (
+            "select min(due) as due from (select next_at as due from organisation_changes"
+            " where installation = :installation union all select said_at from heartbeats where name = :purge) as dues"
+        )
         with self._database.transaction() as ending:
             if not self._queue.lock(ending, lease):
                 return
-            row = ending.row(sql, installation=installation)
+            row = ending.row(sql, installation=installation, purge=f"{NEXT_PURGE}{installation}")
             due = 0 if row is None or row["due"] is None else max(row["due"], self._now() + pause)
             self._queue.finish(ending, lease, due, Priority.CATCH_UP)
 
@@ -274,6 +312,14 @@ class OrganisationChanges:
                 return None
             row = asking.row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
         return (int(row["many"]), int(row["oldest"] or 0)) if row else (0, 0)
+
+
+def _note_forgotten(noting: Transaction, installation: int, now: Instant) -> None:
+    sql = (
+        "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
+        " on conflict (name) do update set note = excluded.note"
+    )
+    noting.change(sql, name=f"{NEXT_PURGE}{installation}", due=now + PURGE_AFTER, note=written({"left": PURGES}))
 
 
 def _indexed(asking: Transaction, installation: int) -> list[RepositoryKey]:

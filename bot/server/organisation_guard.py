@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
@@ -38,10 +38,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Use = Literal["search", "write"]
+"""What an index is asked for: one may go well while the other fails, so each has its own rest and ends its own trouble.
+"""
+
 
 @dataclass(slots=True)
 class _Trouble:
-    """Failures of one index in a row. Times are monotonic; ``since`` counts those that a rebuild may repair."""
+    """Failures of one use of an index in a row. Times are monotonic; ``since`` counts those a rebuild may repair."""
 
     until: float
     last: float
@@ -65,7 +69,7 @@ class OrganisationGuard:
         self._clock = clock
         self._lock = threading.Lock()
         self._open: dict[int, Candidates] = {}
-        self._troubles: dict[int, _Trouble] = {}
+        self._troubles: dict[tuple[int, Use], _Trouble] = {}
         self._writes = Counter[int]()
 
     def index(self, installation: int) -> GuardedCandidates:
@@ -81,8 +85,8 @@ class OrganisationGuard:
     def is_damaged(self, installation: int) -> bool:
         """Whether the index has answered nothing for so long that a rebuild may be what it needs."""
         with self._lock:
-            trouble = self._troubles.get(installation)
-            return bool(trouble and trouble.since is not None and trouble.last - trouble.since >= REPAIR_AFTER)
+            troubles = [trouble for (number, _), trouble in self._troubles.items() if number == installation]
+        return any(one.since is not None and one.last - one.since >= REPAIR_AFTER for one in troubles)
 
     def writes(self, installation: int) -> int:
         """How often this process wrote to an index since it compacted it."""
@@ -93,22 +97,21 @@ class OrganisationGuard:
         with self._lock:
             self._writes[installation] = 0 if compacted else self._writes[installation] + 1
 
-    def call(self, installation: int, ask: Callable[[Candidates], T], *, heals: bool = True) -> T:
+    def call(self, installation: int, use: Use, ask: Callable[[Candidates], T], *heals: Use) -> T:
         """Ask an index. Raises OrganisationUnavailable at once while it rests, and for whatever goes wrong.
 
-        ``heals``: an answer means that the index is well again.
+        ``heals``: the uses for which an answer means that the index is well again.
         """
         answer: list[T] = []
         with self._lock:
-            trouble = self._troubles.get(installation)
+            trouble = self._troubles.get((installation, use))
             if trouble and self._clock() < trouble.until:
                 raise Resting("the organisation's index failed a moment ago: it is asked again soon")
         error = caught(lambda: answer.append(ask(self._opened(installation))))
         if error is None:
-            if heals:
-                self._answered(installation)
+            self._answered(installation, heals)
             return answer[0]
-        self._failed(installation, str(error), may_repair=bool(error.remedy))
+        self._failed(installation, use, str(error), may_repair=bool(error.remedy))
         raise error if isinstance(error, OrganisationUnavailable) else OrganisationUnavailable(str(error))
 
     def count_search(self, result: str) -> None:
@@ -125,20 +128,20 @@ class OrganisationGuard:
                 found = self._open.setdefault(installation, made)
         return found
 
-    def _answered(self, installation: int) -> None:
+    def _answered(self, installation: int, heals: Iterable[Use]) -> None:
         with self._lock:
-            trouble = self._troubles.pop(installation, None)
-            is_over = trouble is not None and not self._troubles
+            healed = [self._troubles.pop((installation, use), None) for use in heals]
+            is_over = any(healed) and not self._troubles
         if is_over:
             log.info("the organisation's index answers again")
 
-    def _failed(self, installation: int, line: str, *, may_repair: bool) -> None:
+    def _failed(self, installation: int, use: Use, line: str, *, may_repair: bool) -> None:
         now = self._clock()
         with self._lock:
             is_first = not self._troubles
-            before = self._troubles.get(installation)
+            before = self._troubles.get((installation, use))
             since = before.since if before and before.since is not None else now
-            self._troubles[installation] = _Trouble(now + REST, now, since if may_repair else None)
+            self._troubles[installation, use] = _Trouble(now + REST, now, since if may_repair else None)
             self._open.pop(installation, None)  # opened again next time
         if is_first:
             log.warning("answers go on without other repositories, and the index is asked again soon: %s", line)
@@ -157,14 +160,19 @@ class GuardedCandidates:
 
     def exists(self) -> bool:
         """As `Candidates.exists`, which reads no thread: they may be damaged all the same."""
-        return self._guard.call(self._installation, lambda index: index.exists(), heals=False)
+        return self._guard.call(self._installation, "write", lambda index: index.exists())
 
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
         """As `Candidates.search`, and counted."""
         try:
-            found = self._call(lambda index: index.search(terms, scope, before=before, limit=limit))
+            found = self._guard.call(
+                self._installation,
+                "search",
+                lambda index: index.search(terms, scope, before=before, limit=limit),
+                "search",
+            )
         except OrganisationUnavailable as error:
             self._guard.count_search("resting" if isinstance(error, Resting) else "failed")
             raise
@@ -173,26 +181,26 @@ class GuardedCandidates:
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
         """As `Candidates.rarity`, which reads no thread either."""
-        return self._guard.call(self._installation, lambda index: index.rarity(terms), heals=False)
+        return self._guard.call(self._installation, "search", lambda index: index.rarity(terms))
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
         """As `Candidates.upsert`."""
-        self._call(lambda index: index.upsert(threads))
+        self._write(lambda index: index.upsert(threads))
         self._guard.wrote(self._installation)
 
     def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
         """As `Candidates.delete`."""
-        self._call(lambda index: index.delete(repository, ids))
+        self._write(lambda index: index.delete(repository, ids))
         self._guard.wrote(self._installation)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        """As `Candidates.rebuild`."""
-        self._call(lambda index: index.rebuild(threads))
+        """As `Candidates.rebuild`, which ends trouble of searches, too."""
+        self._guard.call(self._installation, "write", lambda index: index.rebuild(threads), "write", "search")
 
-    def compact(self) -> None:
+    def compact(self, *, purges: bool = False) -> None:
         """As `Candidates.compact`."""
-        self._call(lambda index: index.compact())
+        self._write(lambda index: index.compact(purges=purges))
         self._guard.wrote(self._installation, compacted=True)
 
-    def _call(self, ask: Callable[[Candidates], T]) -> T:
-        return self._guard.call(self._installation, ask)
+    def _write(self, change: Callable[[Candidates], None]) -> None:
+        self._guard.call(self._installation, "write", change, "write")

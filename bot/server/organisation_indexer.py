@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bot.domain.thread import ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import NotInstalled, Unauthorised
 from bot.memory.memory import Memory
 from bot.memory.places import RECORD_FOLDER
@@ -86,9 +86,19 @@ class OrganisationIndexer:
                     error,
                     extra={"repository": taken[0].repository.text},
                 )
-        if not pause and self._guard.writes(self._installation) >= COMPACT_AFTER:
-            guarded(self._index.compact)  # else the next time
+        pause = pause or self._compact()
         self._changes.finish(lease, self._installation, round(1000 * pause))
+
+    def _compact(self) -> float:
+        """Compact the index if much was written, or its files hold what was forgotten. Returns how long to rest."""
+        is_purge = self._changes.is_purge_due(self._installation)
+        if not is_purge and self._guard.writes(self._installation) < COMPACT_AFTER:
+            return 0.0
+        if caught(lambda: self._index.compact(purges=is_purge)):
+            return REST
+        if is_purge:
+            self._changes.purged(self._installation)
+        return 0.0
 
     def _repair(self) -> None:
         """Replace an index that is damaged, or not there, by an empty one: what it had is read again, part by part."""
@@ -111,6 +121,7 @@ class OrganisationIndexer:
     def _apply(self, taken: Sequence[IndexChange]) -> None:
         repository = taken[0].repository
         if self._changes.is_gone(repository) or not self._is_included(repository):
+            self._changes.note_forgotten(self._installation)
             self._index.delete(repository.number)
             self._changes.done(taken)
             return
@@ -123,8 +134,12 @@ class OrganisationIndexer:
             gone: list[ThreadId] = []
             for start in range(0, len(ids), MOST_CHANGED):
                 threads = list(changed_threads(ids[start : start + MOST_CHANGED], memory, source))
+                leave = [each.id for each in threads if each.is_gone]
+                known = memory.records(leave)
+                if any(not isinstance(known.get(each), Thread) for each in leave):  # not only unvouched for
+                    self._changes.note_forgotten(self._installation)
                 self._index.upsert(threads)
-                gone += [each.id for each in threads if each.is_gone]
+                gone += leave
         self._run.indexed(repository, ids, gone)
         self._changes.done(taken)
 

@@ -78,6 +78,8 @@ def _threads(
         tick(1)
         try:
             for thread in _memory(key, run):
+                if lost.is_set():
+                    break
                 found.threads += 1
                 yield thread
             found.repositories += 1

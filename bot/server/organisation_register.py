@@ -93,6 +93,15 @@ class OrganisationRegister:
                 self._renew(losing, _about(losing, repository))
         return dropped
 
+    def left_out(self, repositories: Iterable[RepositoryKey]) -> None:
+        """Have the comments worked out again that show one of these, on which the server does not work any more."""
+        with self._inbox.database.transaction() as storing:
+            found = storing.rows("select distinct other_repository as number from organisation_shown")
+            shown = {row["number"] for row in found}
+            for repository in repositories:
+                if repository.number in shown:
+                    self._renew(storing, _about(storing, repository))
+
     def share(self, repository: RepositoryKey, shares: Collection[str]) -> None:
         """Store the patterns in the settings of a repository."""
         with self._inbox.database.transaction() as storing:

@@ -361,6 +361,9 @@ class RepositoryRun:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
         heard, told = len(self.run_log.met), list[CommentResult]()
         error = caught(lambda: told.extend(handle_event(group.event, bot)))
+        undone = [each for each in told if each.renews and each.id in group.event.numbers and each.is_undone]
+        if undone and not error:  # what has to be taken back stands there until then
+            error = undone[0].error or WorldError(undone[0].reason)
         for spoken in told:
             if spoken.renews:
                 self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")

@@ -400,7 +400,10 @@ class Resync:
         listing: Note = {"day": today, "scope": self.options.scope.digest}
         if before and before[1] == listing:
             return 0
-        known = {row.repository for row in self.inbox.installations().repositories()}
+        rows = self.inbox.installations().repositories()
+        if before is None or before[1].get("scope") != self.options.scope.digest:
+            organisation.left_out(row.repository for row in rows if not self.options.scope.includes(row.name))
+        known = {row.repository for row in rows}
         listed: set[RepositoryKey] = set()
         for place in self.api.installations():
             organisation.installed(place.id, place.account, "suspended" if place.suspended else "active")

@@ -25,6 +25,7 @@ from graphql import (
     parse,
     validate,
 )
+from graphql.execution.values import get_variable_values
 
 from tests.fakes.contract import FOLDER
 from tests.fakes.exchange import Call, Refusal, Reply
@@ -50,6 +51,13 @@ def validate_query(query: str) -> list[str]:
         return [error.message]
 
 
+def validate_variables(query: str, variables: dict[str, Any]) -> list[str]:
+    """What GitHub would refuse in the values for a valid query, such as a field that an input does not have."""
+    asked = next(each for each in parse(query).definitions if isinstance(each, OperationDefinitionNode))
+    found = get_variable_values(load_schema(), asked.variable_definitions or (), variables)
+    return [error.message for error in found] if isinstance(found, list) else []
+
+
 def writes(query: str) -> bool:
     return re.search(r"^\s*mutation\b", query, re.MULTILINE) is not None
 
@@ -58,7 +66,7 @@ def answer(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
     """The reply, always 200, and what the schema has against the query."""
     asked = call.json()
     query, variables = str(asked.get("query") or ""), asked.get("variables") or {}
-    wrong = validate_query(query)
+    wrong = validate_query(query) or validate_variables(query, variables)
     if wrong:
         return Reply(200, {"errors": [{"message": text} for text in wrong]}), [
             f"POST /graphql: {text}" for text in wrong

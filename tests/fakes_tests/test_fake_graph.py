@@ -147,6 +147,17 @@ def test_a_query_that_githubs_schema_refuses_is_a_violation() -> None:
     assert validate_query("{ viewer { login } }") == []
 
 
+@pytest.mark.parametrize("wrong", [{"id": "DC_1"}, {"commentId": "DC_1", "body": "Hi", "id": 1}, {"body": "Hi"}])
+def test_an_input_with_other_fields_than_githubs_schema_has_is_a_violation(wrong: dict[str, Any]) -> None:
+    mutation = """mutation ($input: UpdateDiscussionCommentInput!) {
+      updateDiscussionComment(input: $input) { comment { id } } }"""
+    with FakeGitHub() as fake:
+        answer = ask(fake, mutation, input=wrong)
+
+    assert "invalid value" in answer["errors"][0]["message"]
+    assert len(fake.violations) == len(answer["errors"])
+
+
 def test_an_exhausted_allowance_is_told_with_status_200(github: FakeGitHub) -> None:
     github.limits.set(1, resource="graphql")
     assert "data" in ask(github, HISTORY)

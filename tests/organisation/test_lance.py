@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +21,7 @@ from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, ThreadId
 from bot.errors import UserError
-from bot.organisation.lance import LanceCandidates, open_candidates
+from bot.organisation.lance import LARGE_FILE, LanceCandidates, open_candidates
 from bot.organisation.rows import row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable
@@ -186,6 +188,46 @@ def test_a_compaction_counts_terms_again_after_growth(index: LanceCandidates) ->
     index.upsert([thread(1, number, "other") for number in range(11, 41)])
     index.compact()
     assert index.rarity(["common"])["common"] == pytest.approx(math.log(1 + 30.5 / 10.5))
+
+
+ERASE: dict[str, Callable[[LanceCandidates], object]] = {
+    "one is gone": lambda index: index.upsert([thread(2, 5, "", revision=2, is_gone=True)]),
+    "one is erased": lambda index: index.delete(2, [5]),
+    "all are erased": lambda index: index.delete(2),
+    "nothing": lambda index: None,
+}
+
+
+@pytest.mark.parametrize("way", ERASE)
+@pytest.mark.parametrize(("is_rebuilt", "large"), [(False, LARGE_FILE), (True, LARGE_FILE), (True, 1)])
+def test_what_was_forgotten_leaves_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, is_rebuilt: bool, large: int
+) -> None:
+    """Also the words in the index, whose file is packed: it is as large as if they had never been there."""
+    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    monkeypatch.setattr("bot.organisation.lance.LARGE_FILE", large)
+    words = [f"{random.Random(number).getrandbits(64):x}" for number in range(2_000)]
+    secret = "zqxjkvbp"
+    rest = [thread(1, number, " ".join(words[number : number + 9])) for number in range(1, 30)]
+    told = [thread(2, number, " ".join(words[30:]), title=secret * 25) for number in (5, 6)[: 1 + (way[0] == "a")]]
+    sizes = []
+    for name, threads in (("with", [*rest, *told]), ("without", rest)):
+        with open_candidates(str(tmp_path / name), "17") as index:
+            (index.rebuild if is_rebuilt else index.upsert)(threads)
+            index.compact()
+            assert way == "nothing" or (secret.encode() in content(tmp_path / name)) is (name == "with")
+            ERASE[way](index)
+            index.compact(purges=True)
+            time.sleep(0.01)
+            index.compact(purges=True)
+            assert (secret.encode() in content(tmp_path / name)) is (way == "nothing" and name == "with")
+            assert len(found(index, words[5])) == 5
+            sizes.append(sum(file.stat().st_size for file in (tmp_path / name).rglob("*tokens.lance")))
+    assert (sizes[0] > sizes[1] + 10_000) is (way == "nothing")
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 def test_rare_terms_are_dropped_before_memory_is_full() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,10 +70,10 @@ class Desk:
         self.run(Event("issues", "opened", number))
         return number
 
-    def change(self, number: int, **rest: Callable[[str], object]) -> list[CommentResult]:
-        """The server's own event: something of another repository that the comment on this issue shows changed."""
+    def change(self, *numbers: int, **rest: Any) -> list[CommentResult]:
+        """The server's own event: something of another repository that the comments on these issues show changed."""
         self.office.github.clock.advance(LATER)
-        return self.run(Event("organisation", number=number), **rest)
+        return self.run(Event("organisation", numbers=numbers), **rest)
 
     def run(
         self,
@@ -81,11 +82,13 @@ class Desk:
         *,
         searches: bool = True,
         checks_others: bool = False,
+        is_dry: bool = False,
     ) -> list[CommentResult]:
         self.office.github.clock.advance(1)
         memory = self.office.memory()
         search = self.others if searches else None
         bot = replace(self.office.bot(memory), on_stage=watch, organisation=search, checks_others=checks_others)
+        bot = replace(bot, is_dry=is_dry)
         try:
             return handle_event(event, bot)
         finally:
@@ -234,6 +237,58 @@ def test_what_may_not_be_seen_goes_even_if_a_person_edited_the_comment(desk: Des
     assert ("cookie" in text, "it was withdrawn" in text) == (False, True)
 
 
+OTHERWISE = {
+    "summary": replace(BOTH, mode="summary"),
+    "off": replace(BOTH, mode="off"),
+    "invalid": Settings(),  # and nothing may be posted
+}
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("mode", OTHERWISE)
+def test_what_may_not_be_seen_goes_in_every_mode_and_nothing_else_is_written(
+    desk: Desk, mode: str, is_edited: bool
+) -> None:
+    first, second = desk.ask("As in #1."), desk.ask("As in #1.", "Kji hgf")
+    if is_edited:
+        edit(desk, first)
+    desk.office.settings = OTHERWISE[mode]
+    muted = desk.office.muted = "the settings cannot be used" if mode == "invalid" else ""
+    if not muted:
+        desk.others.visible = (other(31, "The cookie is sent twice"), PROXY)
+        before = desk.texts(first)
+        desk.office.github.mark()
+        desk.change(first, second)
+        assert (desk.texts(first), writes(desk)) == (before, []), "a new title has to wait"
+        desk.others.visible = (PROXY,)
+    number = desk.office.github.open_issue("monalisa", "Vut srq", "As in #1.")
+    desk.change(first, second)
+    for each in (first, second):
+        (text,) = desk.texts(each)
+        assert ("cookie" in text, HEADING in text) == (False, not muted and not (is_edited and each == first))
+    assert (DECISION in desk.texts(first)[0], DECISION in desk.texts(second)[0]) == (not is_edited, True)
+    assert (desk.known(second), desk.texts(number)) == (() if muted else (PROXY.key,), [])
+    desk.office.github.mark()
+    desk.change(first, second)
+    assert writes(desk) == []
+
+
+def test_a_trial_run_takes_nothing_out(desk: Desk) -> None:
+    number = desk.ask("As in #1.")
+    before, desk.others.visible = desk.texts(number), ()
+    desk.office.settings = replace(BOTH, mode="summary")
+    desk.change(number, is_dry=True)
+    assert desk.texts(number) == before
+
+
+def test_one_event_takes_out_of_all_its_comments(desk: Desk) -> None:
+    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
+    desk.others.visible = ()
+    desk.change(*numbers)
+    assert [HEADING in desk.texts(number)[0] for number in numbers] == [False] * 12
+    assert desk.owed() == ()
+
+
 @pytest.mark.parametrize("is_edited", [False, True])
 @pytest.mark.parametrize("change", ["switched off", "no search", "setting"])
 def test_what_cannot_be_looked_at_any_more_leaves_the_comment_at_its_next_renewal(
@@ -247,7 +302,7 @@ def test_what_cannot_be_looked_at_any_more_leaves_the_comment_at_its_next_renewa
         desk.office.settings = Settings()
     if change == "switched off":
         desk.office.say("/precedent off", by="hubot", on=number)
-    desk.run(Event("organisation", number=number), searches=change != "no search")
+    desk.run(Event("organisation", numbers=(number,)), searches=change != "no search")
     assert HEADING not in desk.texts(number)[0]
     assert (DECISION in desk.texts(number)[0]) is (change != "switched off" and not is_edited)
     assert (len(desk.others.asked), desk.known(number)) == (asked, ())
@@ -381,7 +436,7 @@ def test_of_two_runs_at_once_one_keeps_the_comment_true(desk: Desk, step: str) -
         nonlocal visible
         if at == step and visible:
             visible = desk.others.visible = ()
-            desk.run(Event("organisation", number=number))
+            desk.run(Event("organisation", numbers=(number,)))
 
     desk.change(number, watch=narrow)
     for _ in range(2):

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.answer import OrganisationKey
 from bot.server.database import Database
 from bot.server.inbox_rows import tally_run
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.tallies import add_counts
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, leased, queue_in_database
 
@@ -176,8 +178,15 @@ def test_what_is_gone_for_long_is_forgotten(queue: Queue) -> None:
     register = queue.inbox.installations()
     register.installed(7, "octo-org", "gone")
     register.seen(REPOSITORY, "octo-org/hello-world", private=False)
+    register.seen(OTHER, "octo-org/other", private=False)
+    shown, key = OrganisationRegister(queue.inbox), OrganisationKey(72, 1)
+    for repository in (REPOSITORY, OTHER):
+        shown.show(repository, 5, [key])
     register.gone(REPOSITORY, "gone")
     queue.inbox.purge(queue.clock() - 60_000)
     assert (register.state(7), register.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
+    assert shown.remembered(REPOSITORY, 5, [key])
     queue.inbox.purge(queue.clock() + 1)
     assert (register.state(7), register.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))
+    assert not shown.remembered(REPOSITORY, 5, [key])
+    assert shown.remembered(OTHER, 5, [key])

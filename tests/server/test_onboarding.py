@@ -15,13 +15,16 @@ from typing import Any
 
 import pytest
 
+from bot.domain.answer import OrganisationKey
+from bot.domain.organisation import Visibility
 from bot.github.errors import CORE, GRAPHQL
-from bot.github.events import Event
+from bot.github.events import ORGANISATION, Event
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
 from bot.server.installations import Installations
 from bot.server.model import Arrival, Dropped, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
+from bot.server.organisation_register import OrganisationRegister
 from bot.server.processes import opened
 from bot.server.repository_list import HistoryEstimate, repository_list, stored_estimate
 from bot.server.resync import Resync
@@ -128,6 +131,21 @@ def test_an_excluded_repository_that_lags_behind_is_left_alone(here: Places) -> 
     assert [row.name for row in here.register.repositories()] == [HELLO], "it stays known"
     sweep(here)
     assert here.waiting(repository) == ["catch-up"]
+
+
+def test_what_is_excluded_leaves_the_comments_of_others_at_the_start(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO, OTHER])
+    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
+    register = OrganisationRegister(here.inbox)
+    for each, name in ((repository, HELLO), (other, OTHER)):
+        register.saw(each, name, private=False, visibility=Visibility.PUBLIC)
+    register.show(other, 5, [OrganisationKey(repository.number, 1)])
+    sweep(here)
+    assert ORGANISATION not in here.waiting(other)
+    for _ in range(2):
+        sweep(here, exclude=(HELLO,))
+        assert here.waiting(other).count(ORGANISATION) == 1
+    assert ORGANISATION not in here.waiting(repository)
 
 
 @pytest.mark.slow

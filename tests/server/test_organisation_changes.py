@@ -13,6 +13,7 @@ from bot.server.organisation_changes import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     MOST_CHANGED,
+    PURGE_AFTER,
     OrganisationChanges,
     installation_of,
     people_digest,
@@ -184,6 +185,23 @@ def test_a_repository_that_is_gone_is_noted_with_that(queue: Queue) -> None:
     queue.inbox.installations().seen(REPOSITORY, "octo-org/hello-world", private=False)
     ran(queue, [])
     assert rows(queue) == [("7-70", "")]  # it is back
+
+
+def test_files_are_written_again_twice_once_the_index_has_what_was_noted(queue: Queue) -> None:
+    changes = switched_on(queue)
+    changes.note_forgotten(7)
+    assert not changes.is_purge_due(7)
+    changes.read_again([REPOSITORY])
+    for left in range(3):
+        queue.clock.ahead += PURGE_AFTER
+        assert changes.is_purge_due(7)
+        assert not changes.is_purge_due(8)
+        changes.purged(7)
+        assert not changes.is_purge_due(7)
+        if left == 0:  # it did not count: a change waits that may be the one
+            changes.done(changes.take(7))
+    queue.clock.ahead += PURGE_AFTER
+    assert not changes.is_purge_due(7)
 
 
 def test_what_belongs_into_the_index_is_found_when_it_is_switched_on_and_when_the_scope_changes(queue: Queue) -> None:

@@ -69,7 +69,7 @@ class Place:
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         self._ask("rebuild")
 
-    def compact(self) -> None:
+    def compact(self, *, purges: bool = False) -> None:
         self._ask("compact")
 
 
@@ -130,6 +130,43 @@ def test_trouble_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture
             guard.index(installation).search(["crash"], {1})
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "no route to host" in caplog.text
+
+
+@pytest.mark.parametrize("use", ["search", "write"])
+def test_trouble_of_one_use_leaves_the_other_alone_and_only_its_own_answer_ends_it(
+    use: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as a table that takes rows and cannot be searched: it is not told with each write and each search."""
+    place = Place()
+    guard = place.guard()
+    index = guard.index(7)
+    ways = {"search": lambda: index.search(["crash"], {1}), "write": lambda: index.upsert([])}
+    ask, ask_otherwise = ways[use], ways["write" if use == "search" else "search"]
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            place.fault = OrganisationUnavailable("it cannot be read")
+            with pytest.raises(OrganisationUnavailable):
+                ask()
+            place.fault = None
+            ask_otherwise()
+            assert not guard.is_up
+            place.now += REST
+        ask()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert guard.is_up
+
+
+def test_a_rebuild_ends_all_trouble() -> None:
+    place = Place(fault=OrganisationUnavailable("it cannot be read", "run: precedent org rebuild"))
+    guard = place.guard()
+    while place.now <= REPAIR_AFTER:
+        fails(guard)
+        place.now += REST
+    place.fault = None
+    assert guard.is_damaged(7)
+    guard.index(7).rebuild([])
+    assert not guard.is_damaged(7)
+    assert guard.is_up
 
 
 def test_a_bug_of_the_engine_is_trouble_too() -> None:

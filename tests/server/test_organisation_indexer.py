@@ -6,19 +6,21 @@ import argparse
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
 from bot.domain.answer import OrganisationKey
+from bot.domain.organisation import OrganisationThread
 from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
-from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, queue_key
+from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, PURGE_AFTER, queue_key
 from bot.server.organisation_guard import REPAIR_AFTER, REST, OrganisationGuard
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation_register import OrganisationRegister
@@ -266,6 +268,47 @@ def test_the_words_of_people_leave_the_index_when_the_settings_name_them(
     assert not index.search("slow", sdk)
 
 
+def holds(index: TownIndex, words: str) -> bool:
+    return any(words.encode() in file.read_bytes() for file in index.folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("way", ["deleted", "gone", "ignored"])
+def test_what_is_forgotten_leaves_the_files_within_half_an_hour(
+    index: TownIndex, town: Town, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    secret, key = "zqxjkvbp", queue_key(index.installation)
+    number = sdk.open_issue("octo-org", "Sessions", " ".join([secret * 20, *(secret + each for each in QUESTION)]))
+    for each in range(3):
+        sdk.open_issue("octo-org", f"Sessions {each}", "They are lost.")
+    town.tell(sdk, number)
+    town.settle()
+    index.work()
+    assert holds(index, secret)
+    assert key not in keys(town.here.inbox), "nothing is forgotten yet"
+    if way == "deleted":
+        sdk.delete_issue(number)
+        town.here.arrive(town.repository(sdk), "issues", "deleted", number)
+    elif way == "ignored":
+        town.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
+        town.ask(sdk)
+    else:
+        town.here.inbox.installations().gone(town.repository(sdk), "deleted")
+    town.settle()
+    index.work()
+    assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)
+    down: list[BaseException | None] = [None, OrganisationUnavailable("no route to host")]
+    index.wrap = lambda found: Failing(found, down)  # type: ignore[assignment, return-value]
+    index.guard = OrganisationGuard(index._open, town.here.inbox.count_up, lambda: town.here.clock.now / 1000)
+    for turn in range(3):  # the first fails
+        assert key in keys(town.here.inbox)
+        assert turn > 1 or holds(index, secret)
+        town.pass_time(PURGE_AFTER / 1000)
+        index.work()
+    assert not holds(index, secret)
+    assert key not in keys(town.here.inbox)
+
+
 def test_a_compaction_is_given_up_before_its_worker_counts_as_hung() -> None:
     assert COMPACT_SECONDS < HANGING
 
@@ -342,6 +385,28 @@ def test_a_rebuild_whose_lease_is_lost_changes_nothing(
     with pytest.raises(OrganisationUnavailable, match="another process"):
         rebuild_installation(index.installation, index.dependencies, loses)
     assert titles(index, sdk) == [QUESTION]
+
+
+def test_a_rebuild_whose_lease_is_lost_ends_within_a_memory(
+    index: TownIndex, town: Town, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.work()
+    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL", 0.01)
+    read = []
+
+    class Losing(Failing):
+        def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
+            for each in threads:
+                read.append(each.id)
+                with town.here.inbox.database.transaction() as losing:
+                    losing.change("update queue set owner = 'another', lease = 'another'")
+                town.stop.wait(1.0)
+
+    index.wrap = lambda found: Losing(found, [])  # type: ignore[assignment, return-value]
+    index.guard = OrganisationGuard(index._open, town.here.inbox.count_up)
+    with pytest.raises(OrganisationUnavailable, match="another process"):
+        rebuild_installation(index.installation, index.dependencies)
+    assert len(read) == 1
 
 
 def test_a_resync_switches_the_index_on_and_off(town: Town, sdk: EventfulProject, tmp_path: Path) -> None:

@@ -138,6 +138,30 @@ def test_what_became_private_leaves_the_comment(organisation: Organisation) -> N
     assert TITLE not in organisation.text(organisation.ask())
 
 
+@pytest.mark.parametrize("mode", ["summary", "off", "observed", "invalid"])
+def test_what_became_private_leaves_the_comment_in_every_mode(organisation: Organisation, mode: str) -> None:
+    number, town = organisation.ask(), organisation.town
+    if mode == "observed":
+        options = replace(town.dependencies.options, observe=("octo-org/*",))
+        town.dependencies = replace(town.dependencies, options=options)
+    else:
+        text = f"mode: {mode}\n{SHOWING}" if mode != "invalid" else "mode: 5\n"
+        town.git.commit("octo-org/app", ".github/precedent.yml", text)
+    town.tell(organisation.app, 1)
+    town.settle()
+    assert TITLE in organisation.text(number)
+    town.github.tenants.set_visibility(organisation.sdk, "private")
+    town.github.faults.add("PATCH */issues/comments/*", "500", times=None)
+    organisation.hear()
+    assert TITLE in organisation.text(number), "GitHub failed"
+    town.github.faults.clear()
+    town.pass_time(60)
+    town.settle()
+    assert TITLE not in organisation.text(number)
+    other = organisation.ask()
+    assert organisation.text(other) == ""
+
+
 def test_what_became_private_is_not_shown_before_anybody_heard_of_it(organisation: Organisation) -> None:
     organisation.town.github.tenants.lose = True
     organisation.town.github.tenants.set_visibility(organisation.sdk, "private")

@@ -578,8 +578,9 @@ def test_what_is_gone_is_only_gone() -> None:
 
 
 def test_what_changed_in_another_repository_is_an_event_besides_what_happened_to_the_issue() -> None:
-    elsewhere = Event("organisation", number=5)
-    assert gathered(elsewhere, happened("edited"), elsewhere) == [(elsewhere, [1, 3]), (happened("edited"), [2])]
+    five, six = (Event("organisation", number=number) for number in (5, 6))
+    both = Event("organisation", numbers=(5, 6))
+    assert gathered(five, happened("edited"), six, five) == [(both, [1, 3, 4]), (happened("edited"), [2])]
 
 
 def test_issues_come_in_the_order_of_their_first_deliveries_and_looking_again_comes_last() -> None:
