@@ -472,7 +472,7 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
     add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
-    add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
+    add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
     add("--state", choices=STATES, help="filter: only deliveries in this state")
     add("--reason", type=filled, metavar="TEXT", help="filter: only those whose reason contains this")
