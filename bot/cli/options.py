@@ -151,7 +151,7 @@ def show(command: argparse.ArgumentParser) -> None:
         type=number(1_000, 1_000_000),
         default=12_000,
         metavar="N",
-        help="at most N characters of the conversation (default 12,000)",
+        help="at most N characters of the conversation, from 1,000 on (default 12,000)",
     )
     length.add_argument("--full", action="store_true", help="the whole conversation")
     add_answer(command)
@@ -351,7 +351,7 @@ def learn(command: argparse.ArgumentParser) -> None:
         type=number(1, 86_400),
         default=60,
         metavar="N",
-        help="time limit, besides training the word vectors (default 60)",
+        help="time limit, besides training the word vectors; the same again for clusters (default 60)",
     )
     add_repo(command)
     add_semantic(command)
@@ -472,7 +472,7 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
     add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
-    add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="deliveries to show, replay or drop, by number")
+    add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
     add("--state", choices=STATES, help="filter: only deliveries in this state")
     add("--reason", type=filled, metavar="TEXT", help="filter: only those whose reason contains this")

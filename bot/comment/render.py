@@ -162,7 +162,7 @@ class Renderer:
     def _attempts(self, name: str) -> Iterator[tuple[Sandbox, Words, str, str]]:
         """The combinations to try before the shipped ones, each with what a failure is blamed on and what follows."""
         if self._custom is not None:
-            yield self._custom, self.words, f"templates in .github/precedent, for {name}", "the shipped template was used"
+            yield self._custom, self.words, f".github/precedent, for {name}", "the shipped template was used"
         if self.words is not self._english:
             yield self._shipped, self.words, WORDS, "the shipped words were used"
 

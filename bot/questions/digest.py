@@ -244,7 +244,8 @@ def _notes(source: DigestSource) -> Iterator[str]:
         yield "No page is remembered, so answered questions were not looked up."
     if source.uncompared:
         left = count(source.uncompared, "thread")
-        yield f"Groups may be missing: {left} will be compared with older ones by the next runs, or in a store by precedent learn."
+        how = "by the next runs, or in a store by precedent learn"
+        yield f"Groups may be missing: {left} will be compared with older ones {how}."
 
 
 Tick = Callable[[int], None]

@@ -431,6 +431,7 @@ def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
     seen = on_a_terminal("import", file, "--store", tmp_path / "s")
     assert "Checking the archives" in seen
     assert "Reading threads" in seen
+    assert "Checking" in on_a_terminal("doctor", "--store", tmp_path / "s")
     assert run("import", file, "--store", tmp_path / "t").err == ""
 
 

@@ -149,7 +149,7 @@ def test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_lin
     assert time.process_time() - started < 2
     assert text == SHIPPED_TEXT
     assert problem is not None
-    assert problem.startswith("templates in .github/precedent, for context.md.j2: ")
+    assert problem.startswith(".github/precedent, for context.md.j2: ")
     assert "\n" not in problem
     assert len(problem) < 500
     assert "0x" not in problem

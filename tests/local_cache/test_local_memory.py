@@ -7,9 +7,9 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -139,6 +139,19 @@ def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, rem
 
 
 @pytest.mark.slow
+def test_a_fetch_shows_that_it_works(checkout: Path) -> None:
+    labels: list[str] = []
+
+    @contextmanager
+    def shown(label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
+        labels.append(label)
+        yield lambda _: None
+
+    with open_memory(MemoryOptions(checkout, progress=shown)):
+        pass
+    assert labels == ["Fetching the memory", "Reading the memory"]
+
+
 def test_within_a_minute_nobody_fetches_again_and_after_it_what_is_new_is_there(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass

@@ -127,7 +127,9 @@ def test_instead_of_any_of_it_the_shipped_template_speaks_and_one_line_says_so(a
         )
         assert text.replace("\nx\n", "", 1) == SHIPPED_TEXT, walk
         is_mute = "set" in around or "if" in around  # what prints nothing leaves the text as it is
-        assert (problem or "").startswith("templates in .github/precedent, for context.md.j2: ") or text != SHIPPED_TEXT or is_mute, walk
+        assert (
+            (problem or "").startswith(".github/precedent, for context.md.j2: ") or text != SHIPPED_TEXT or is_mute
+        ), walk
 
 
 MEASURE = f"""
