@@ -51,6 +51,7 @@ BUGS = (
         "bot/github/transport.py",
         'pauses, kind = PAUSES if request.verb == "GET" else (), ',
         "pauses, kind = PAUSES, ",
+        first=80,
     ),
     Bug(
         "the push is forced",
