@@ -114,6 +114,7 @@ def remove_sources(unwanted: Collection[int], folder: Path) -> None:
             index.delete(number)
         kept = tuple(one for one in listed.sources if one.number not in unwanted)
         write_sources(folder, listed._replace(sources=kept))
+        index.compact(purges=True)
 
 
 def rebuild_index(doing: OrganisationUpdate) -> list[SourceUpdate]:

@@ -99,6 +99,29 @@ def test_what_was_forgotten_goes_also_where_nobody_knows_what_the_index_has(both
     assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
 
 
+@pytest.mark.parametrize("way", ["forgotten", "removed"])
+def test_what_is_forgotten_or_removed_leaves_the_files_with_the_update_after_that(
+    both: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    secret = "zqxjkvbp"
+    both.remember("octo-org/sdk", report(15, secret * 20))
+    assert changed(call, "update") == {"octo-org/sdk": 1, "octo-org/app": 0}
+    assert holds(secret)
+    if way == "removed":
+        assert call("org", "remove", "octo-org/sdk").code == 0
+    else:
+        both.remember("octo-org/sdk", Tombstone(15, THEN + timedelta(days=2), FORGOTTEN))
+        changed(call, "update")
+    changed(call, "update")
+    assert not holds(secret)
+
+
+def holds(words: str) -> bool:
+    files = [file for file in (organisation_folder(None) / INDEX).rglob("*") if file.is_file()]
+    return any(words.encode() in file.read_bytes() for file in files)
+
+
 def test_an_update_heals_an_index_whose_catalogue_was_deleted(both: Organisation, call: Run) -> None:
     shutil.rmtree(organisation_folder(None) / INDEX / "here" / "catalogue.lance")
     assert cites(call, "token") == []
