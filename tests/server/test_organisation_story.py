@@ -166,7 +166,7 @@ def test_what_became_private_is_not_shown_before_anybody_heard_of_it(organisatio
     organisation.town.github.tenants.lose = True
     organisation.town.github.tenants.set_visibility(organisation.sdk, "private")
     first = organisation.ask()
-    assert TITLE not in organisation.text(first)
+    assert organisation.text(first) == "", "not even for a moment: a comment that was withdrawn would stand there"
     known = OrganisationRegister(organisation.town.here.inbox).repositories(organisation.number)
     assert {each.id: each.visibility for each in known}[organisation.sdk.repo.id] == "private", "and it is known now"
 

@@ -306,6 +306,8 @@ ROWS = (
             "tests/server/test_organisation_worlds.py::test_nothing_leaks_in_many_random_organisations",
             f"{STORY}test_what_became_private_leaves_the_comment",
             f"{STORY}test_what_became_private_is_not_shown_before_anybody_heard_of_it",
+            "tests/server/test_organisation_search.py::test_an_answer_that_finds_a_change_tells_other_comments_of_it",
+            "tests/server/test_organisation_search.py::test_what_its_repository_forgot_is_not_shown_though_github_has_it",
             f"{STORY}test_a_repository_that_went_to_another_account_is_shown_no_more_though_it_is_public",
             "tests/github/test_foreign_thread.py::test_a_thread_that_is_in_another_repository_by_now_is_not_there",
         ),
