@@ -42,13 +42,14 @@ exit 1
 """Of the repository: keeps the first push waiting until others are through."""
 
 
-def checkout(name: str, folder: Path) -> Path:
+def checkout(name: str, folders: pytest.TempPathFactory) -> Path:
     """The program that wrote this branch, out of the history of this repository."""
+    folder = folders.getbasetemp() / f"program-{name}"
+    if folder.is_dir():
+        return folder
     git = ["git", "-C", str(ROOT)]
-    shallow = subprocess.run(
-        [*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False
-    )
-    if shallow.stdout.strip() != "false":
+    told = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False)
+    if told.stdout.strip() != "false":
         pytest.skip("this checkout has no history")
     packed = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import subprocess
+import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,10 +58,10 @@ def tip(stage: Stage) -> str:
 
 def files(stage: Stage) -> dict[str, bytes]:
     """All files of the branch."""
-    names = git(stage, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
-    shown = (subprocess.run(["git", "-C", str(stage.bare), "show", f"{BRANCH}:{name}"], check=True, capture_output=True)
-             for name in names)  # fmt: skip
-    return dict(zip(names, (each.stdout for each in shown), strict=True))
+    packed = subprocess.run(["git", "-C", str(stage.bare), "archive", BRANCH], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        found = {member.name: archive.extractfile(member) for member in archive}
+        return {name: file.read() for name, file in found.items() if file}
 
 
 def records(held: dict[str, bytes]) -> dict[ThreadId, Record]:
