@@ -262,9 +262,8 @@ class MemoryState:
 
     def owe_outdated(self) -> None:
         """Renew the comments that show a thread which changed since: an earlier version does not see to that."""
-        every = self.every_thread_comments()
-        owed = outdated(every, self.records(linked.id for linked in every))
-        self.manifest = self.manifest.with_owed(owed)
+        every = self.base.every(COMMENTS)
+        self.manifest = self.manifest.with_owed(outdated(every.values(), self.records(every)))
 
     def install_model(self, update: ModelUpdate) -> None:
         """Keep what was learned. The index has to be rebuilt after it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,11 +12,10 @@ from bot.memory.merge import later_notice, newest_notices
 from bot.memory.records import sort_key
 
 
-def outdated(every: Iterable[ThreadComments], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
+def outdated(every: Collection[ThreadComments], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
     """Renewals of the comments that are no newer than the last change of a thread that they show."""
-    linked = list(every)
-    written = {one.comment_key: one.at for each in linked for one in each.comments}
-    for each in linked:
+    written = {one.comment_key: one.at for each in every for one in each.comments}
+    for each in every:
         record = records.get(each.id)
         for key in each.shown_in:
             if record and key in written and written[key] <= record.revised_at:

@@ -37,9 +37,9 @@ def asked(stage: ServerStage) -> int:
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_deliveries_are_done_once_while_old_and_new_processes_share_a_database(
-    stage: ServerStage, tmp_path: Path
+    stage: ServerStage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stage.code = fleet.checkout(OLD, tmp_path / "old")
+    stage.code = old = fleet.checkout(OLD, tmp_path_factory)
     stage.start()
     stage.rest()
     with closing(Database(stage.database)) as database:
@@ -61,7 +61,7 @@ def test_deliveries_are_done_once_while_old_and_new_processes_share_a_database(
     assert {row.state for row in stage.rows()} == {"done"}
     assert [len(stage.github.comments_by(f"{SLUG}[bot]", number)) for number in numbers] == [1] * len(numbers)
 
-    stage.code = tmp_path / "old"
+    stage.code = old
     refused = stage.run("serve", "--check")
     assert refused.returncode == 2
     assert f"the database has version {VERSION}, which a newer release made" in refused.stdout

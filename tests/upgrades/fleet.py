@@ -36,19 +36,20 @@ sys.exit(run(os.environ, datetime.fromisoformat(sys.argv[1]), **gap))
 """
 _HOOK = """#!/bin/sh
 mkdir "{held}" 2>/dev/null || exit 0
-for _ in $(seq 600); do [ -e "{held}/go" ] && exit 0; sleep 0.1; done
+for _ in $(seq 3000); do [ -e "{held}/go" ] && exit 0; sleep 0.1; done
 exit 1
 """
 """Of the repository: keeps the first push waiting until others are through."""
 
 
-def checkout(name: str, folder: Path) -> Path:
+def checkout(name: str, folders: pytest.TempPathFactory) -> Path:
     """The program that wrote this branch, out of the history of this repository."""
+    folder = folders.getbasetemp() / f"program-{name}"
+    if folder.is_dir():
+        return folder
     git = ["git", "-C", str(ROOT)]
-    shallow = subprocess.run(
-        [*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False
-    )
-    if shallow.stdout.strip() != "false":
+    told = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False)
+    if told.stdout.strip() != "false":
         pytest.skip("this checkout has no history")
     packed = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
@@ -93,10 +94,12 @@ def lost(stage: Stage, loser: Callable[[], int], winner: Callable[[], int]) -> t
     hook.chmod(0o755)
     with ThreadPoolExecutor(1) as pool:
         code = pool.submit(loser)
-        until(lambda: held.exists() or code.done(), 60)
+        until(lambda: held.exists() or code.done(), 300)
         try:
+            assert held.exists(), "it ended without a push"
             won = winner()
         finally:
             hook.unlink()
+            held.mkdir(exist_ok=True)
             (held / "go").touch()
         return code.result(), won

@@ -28,8 +28,8 @@ def acts(stage: Stage, program: fleet.Program, *event: object) -> int:
 
 
 @pytest.mark.parametrize("name", share(fleet.PROGRAMS, 2))
-def test_old_and_new_runs_take_turns(name: str, tmp_path: Path) -> None:
-    old = fleet.OldAction(fleet.checkout(name, tmp_path / "old"))
+def test_old_and_new_runs_take_turns(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    old = fleet.OldAction(fleet.checkout(name, tmp_path_factory))
     with past.restored(name, tmp_path / "then") as then:
         before, stood, github = past.files(then), past.ours(then), then.github
         first = github.open_issue("hubot", *LOST)
@@ -61,8 +61,10 @@ def test_old_and_new_runs_take_turns(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "loser"), share(product(fleet.PROGRAMS, ("old", "new"))))
-def test_who_loses_a_push_goes_on_from_what_the_other_wrote(name: str, loser: str, tmp_path: Path) -> None:
-    old = fleet.OldAction(fleet.checkout(name, tmp_path / "old"))
+def test_who_loses_a_push_goes_on_from_what_the_other_wrote(
+    name: str, loser: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    old = fleet.OldAction(fleet.checkout(name, tmp_path_factory))
     programs: tuple[fleet.Program, fleet.Program] = (old, run) if loser == "old" else (run, old)
     with past.restored(name, tmp_path / "then") as then:
         before = past.files(then)
