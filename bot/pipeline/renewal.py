@@ -113,7 +113,8 @@ def publish_renewals(
     found: Renewals, plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext
 ) -> list[CommentResult]:
     """Renew the replies, and store what became of all renewals; ``results`` belong to ``plans``, which include those
-    planned anyway. One that failed or was put off is still owed; where more are than one run works out, the others come first."""
+    planned anyway. One that failed or was put off is still owed; where more are than one run works out, the others come
+    first."""
     mine = [again for again in found.replies if again.stood.comment_key not in run.memory.taken_comments]
     replied = [renew_reply(again, run) for again in mine]
     done, answers, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
