@@ -30,12 +30,14 @@ MAX_RENEWALS = 10
 @dataclass(slots=True)
 class Renewals:
     """The renewals of one run: what is ``owed`` for each comment, the ``plans`` and ``replies`` to carry out, and the
-    renewals ``settled`` without a change, because the comment is still true or gone."""
+    renewals ``settled`` without a change, because the comment is still true or gone. Those ``put_off`` wait for a run
+    that may post."""
 
     owed: dict[CommentKey, list[Renewal]] = field(default_factory=dict)
     plans: list[CommentPlan] = field(default_factory=list)
     replies: list[RenewedReply] = field(default_factory=list)
     settled: list[Renewal] = field(default_factory=list)
+    put_off: list[Renewal] = field(default_factory=list)
 
     def settle(self, comment_key: CommentKey) -> None:
         self.settled += self.owed.get(comment_key, [])
@@ -86,9 +88,12 @@ def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, run: Ru
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(one.about for one in found.owed[comment_key])
         plan = plan_again(thread, changed, state, run)
-        found.plans += [plan] if plan and (run.may_post or plan.takes_out or plan.waits) else []
         if plan is None:
             found.settle(comment_key)
+        elif run.may_post or plan.takes_out or plan.waits:
+            found.plans.append(plan)
+        else:
+            found.put_off += found.owed[comment_key]
         return
     stored = next((one for one in run.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
     if (stood and is_at_it(stood.trying_since, run.now)) or (stored and is_being_replied(stored, thread, run)):
@@ -108,25 +113,26 @@ def publish_renewals(
     found: Renewals, plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext
 ) -> list[CommentResult]:
     """Renew the replies, and store what became of all renewals; ``results`` belong to ``plans``, which include those
-    planned anyway. A failed renewal is still owed; where more are than one run works out, the others come first."""
+    planned anyway. One that failed or was put off is still owed; where more are than one run works out, the others come
+    first."""
     mine = [again for again in found.replies if again.stood.comment_key not in run.memory.taken_comments]
     replied = [renew_reply(again, run) for again in mine]
     done, answers, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
-    failed: list[Renewal] = []
+    undone = [*found.put_off]
     for plan, result in zip(plans, results, strict=True):
         owed = found.owed.get((plan.thread.id, 0), [])
-        failed += owed if result.error and not result.is_refused else []
+        undone += owed if result.error and not result.is_refused else []
         if owed and not result.is_undone:
             done += owed
             answers += answer_after(plan, result, run)
             standing += filter(None, [standing_comment(plan, run.now, is_written=True)])
     for again, result in zip(mine, replied, strict=True):
         owed = found.owed[again.stood.comment_key]
-        failed += owed if result.error and not result.is_refused else []
+        undone += owed if result.error and not result.is_refused else []
         if not result.is_undone:
             done += owed
             standing.append(stands(again, result, run))
-    late = tuple(replace(one, at=run.now) for one in failed) if len(found.owed) > MAX_RENEWALS else ()
+    late = tuple(replace(one, at=run.now) for one in undone) if len(found.owed) > MAX_RENEWALS else ()
     if done or late:
         run.memory.stage(Changes(answers=tuple(answers), standing=tuple(standing), owed=late, renewed=tuple(done)))
         run.memory.commit("Keep which comments were brought up to date")

@@ -40,12 +40,14 @@ COOKIE, PROXY, THIRD = other(31, "The cookie is never sent"), other(8, "Lost beh
 
 @dataclass
 class OtherRepositories:
-    """An `OrganisationSearch`: it finds what is ``visible``, notes what it was asked, and fails with ``fault``."""
+    """An `OrganisationSearch`: it finds what is ``visible``, nothing for threads in ``hidden_on``, notes what it was
+    asked, and fails with ``fault``."""
 
     visible: tuple[OrganisationMatch, ...] = (COOKIE, PROXY)
     asked: list[tuple[ThreadId, tuple[OrganisationKey, ...]]] = field(default_factory=list)
     seen: list[ThreadId] = field(default_factory=list)
     fault: ForgeError | None = None
+    hidden_on: frozenset[ThreadId] = frozenset()
 
     def find(
         self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
@@ -54,7 +56,7 @@ class OtherRepositories:
         self.seen = [mention.id for mention in context.mentioned]
         if self.fault:
             raise self.fault
-        return self.visible
+        return () if thread.id in self.hidden_on else self.visible
 
 
 @dataclass
@@ -271,6 +273,19 @@ def test_what_may_not_be_seen_goes_in_every_mode_and_nothing_else_is_written(
     desk.office.github.mark()
     desk.change(first, second)
     assert writes(desk) == []
+
+
+def test_what_has_to_wait_keeps_nothing_from_being_taken_out(desk: Desk) -> None:
+    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijklm"]
+    desk.others.visible, before = (other(31, "The cookie is sent twice"), PROXY), desk.texts(numbers[0])
+    desk.office.settings = replace(BOTH, mode="off")
+    desk.change(*numbers)
+    hidden = desk.others.hidden_on = frozenset(numbers[-3:])
+    for _ in range(2):
+        desk.office.github.clock.advance(LATER)
+        desk.run(Event("catch-up"))
+    assert desk.texts(numbers[0]) == before
+    assert [HEADING in desk.texts(number)[0] for number in hidden] == [False] * 3
 
 
 def test_a_trial_run_takes_nothing_out(desk: Desk) -> None:
