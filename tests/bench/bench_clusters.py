@@ -36,9 +36,6 @@ from tests.bench.history import NOW, history
 from tests.bench.resampled import Resampler
 
 SPOKEN = frozenset({NAMED, DUPLICATE, SAID, HEARD})
-REPO = "rust-lang/rust"
-"""The repository of the archive: links with another name are no signs."""
-
 DRAWN, CHARS = 50, 600
 NEW = 30
 """New issues, each taken in by a run of its own."""
@@ -148,7 +145,7 @@ def main() -> None:
 
 def opened(store: Path, threads: Sequence[Thread]) -> Memory:
     """A memory of these threads."""
-    memory = Memory(FolderStore(store), repo=REPO).open()
+    memory = Memory(FolderStore(store)).open()
     if not memory.state.manifest.threads:
         memory.stage(Changes(records=tuple(threads)))
         memory.commit("Remember")
