@@ -467,6 +467,12 @@ def test_without_json_it_prints_the_comment(store: Path, call: Run) -> None:
     )
 
 
+def test_a_near_one_without_a_reason_ends_with_its_title(sample_store: Path, call: Run) -> None:
+    _, *near = call("answer", "42", "--store", sample_store).err.splitlines()
+    assert any(" · " not in line for line in near)
+    assert [line for line in near if line.endswith("·")] == []
+
+
 def test_silence_is_told_on_stderr_and_is_no_error(store: Path, call: Run) -> None:
     silent = call("answer", "ABC-123", "--store", store)
     assert (silent.code, silent.out, silent.err) == (0, "", "Silent: nothing in memory is close enough.\n")

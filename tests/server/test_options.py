@@ -59,6 +59,10 @@ def test_all_that_is_missing_is_said_at_once() -> None:
     )
 
 
+def test_the_mistakes_stand_apart_in_the_line_that_a_command_prints() -> None:
+    assert str(Misconfigured(["one is missing", "two is wrong"])) == "one is missing; two is wrong"
+
+
 def test_what_needs_no_app_can_do_without_one(tmp_path: Path) -> None:
     assert read_options({}, {"data": str(tmp_path)}, required=()).data == tmp_path
 
