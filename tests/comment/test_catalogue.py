@@ -267,7 +267,7 @@ def test_words_and_templates_fail_apart() -> None:
     rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
     assert "*Grund:*" in rendered.text
     assert rendered.problem is not None
-    assert rendered.problem.startswith("template troubleshooting.md.j2: ")
+    assert rendered.problem.startswith(".github/precedent, for troubleshooting.md.j2: ")
     overrides = {
         WORDS: 'why: "@a"',
         "troubleshooting.md.j2": '{% extends "base.md.j2" %}{% block lead %}Hi{% endblock %}',

@@ -48,9 +48,9 @@ def checkout(name: str, folders: pytest.TempPathFactory) -> Path:
     if folder.is_dir():
         return folder
     git = ["git", "-C", str(ROOT)]
-    told = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False)
-    if told.stdout.strip() != "false":
-        pytest.skip("this checkout has no history")
+    told = subprocess.run([*git, "cat-file", "-e", f"{PROGRAMS[name]}^{{commit}}"], capture_output=True, check=False)
+    if told.returncode:
+        pytest.skip(f"this checkout has no history back to {PROGRAMS[name]}")
     packed = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
