@@ -75,6 +75,7 @@ def test_a_new_discussion_is_answered_once_with_what_ended_a_like_issue(answerin
     assert answering.github.writes == 0
 
 
+@pytest.mark.slow
 def test_an_edited_question_gets_another_answer_in_the_same_comment(answering: Stage) -> None:
     number = ask(answering)
     (before,) = ours(answering, number)
@@ -87,6 +88,7 @@ def test_an_edited_question_gets_another_answer_in_the_same_comment(answering: S
     assert "**Mentioned here**" in told
 
 
+@pytest.mark.slow
 def test_a_comment_follows_the_issues_that_it_shows(answering: Stage) -> None:
     number = ask(answering)
     assert "trust_proxy" in ours(answering, number)[0]
@@ -97,6 +99,7 @@ def test_a_comment_follows_the_issues_that_it_shows(answering: Stage) -> None:
     assert answering.github.discussion(number).comments[-1].minimized == "OUTDATED"
 
 
+@pytest.mark.slow
 def test_one_that_a_person_deletes_is_not_written_again(answering: Stage) -> None:
     number = ask(answering)
     answering.github.delete_said(number, answering.github.discussion(number).comments[-1].id)
@@ -107,6 +110,7 @@ def test_one_that_a_person_deletes_is_not_written_again(answering: Stage) -> Non
     assert answer(answering, number).state == "removed"
 
 
+@pytest.mark.slow
 def test_one_that_a_person_deletes_before_it_could_be_updated_is_not_written_again(answering: Stage) -> None:
     number = ask(answering)
     answering.github.discussion(number).body += " And #1?"
@@ -122,6 +126,7 @@ def test_one_that_a_person_deletes_before_it_could_be_updated_is_not_written_aga
     assert answer(answering, number).state == "removed"
 
 
+@pytest.mark.slow
 def test_commands_work_there_too(answering: Stage) -> None:
     number = ask(answering)
     says(answering, number, "monalisa", "/precedent search cookie proxy")
@@ -132,6 +137,7 @@ def test_commands_work_there_too(answering: Stage) -> None:
     assert answer(answering, number).state == "withdrawn"
 
 
+@pytest.mark.slow
 def test_forget_takes_a_discussion_and_our_comment_in_it(answering: Stage) -> None:
     number = ask(answering)
     says(answering, number, "monalisa", "/precedent search cookie proxy")
@@ -140,6 +146,7 @@ def test_forget_takes_a_discussion_and_our_comment_in_it(answering: Stage) -> No
     assert isinstance(answering.memory().records([number])[number], Tombstone)
 
 
+@pytest.mark.slow
 def test_forget_takes_what_a_forgotten_issue_left_in_a_discussion(answering: Stage) -> None:
     number = ask(answering)
     assert answering.act("workflow_dispatch", inputs={"run": "forget", "issue": "3"}) == 0
@@ -164,6 +171,7 @@ def test_a_dry_run_writes_nothing(answering: Stage) -> None:
     assert FIX.replace("`", "") in summary(answering)
 
 
+@pytest.mark.slow
 def test_answers_in_discussions_count_towards_the_limit_of_a_day(answering: Stage) -> None:
     settings(answering, f"{ANSWER}comment:\n  daily_limit: 1\n")
     first, second = ask(answering), ask(answering, "The cookie is refused by our proxy")
@@ -186,6 +194,7 @@ def test_a_category_is_left_alone_by_its_name(answering: Stage) -> None:
     assert ours(answering, number) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["drop", "5xx"])
 def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault: str) -> None:
     number = answering.github.discuss("monalisa", *ASKED)
@@ -199,6 +208,7 @@ def test_a_lost_answer_of_github_makes_no_second_comment(answering: Stage, fault
     assert answer(answering, number).state == "said"
 
 
+@pytest.mark.slow
 def test_votes_are_not_looked_up_as_if_it_were_on_an_issue(answering: Stage) -> None:
     number = ask(answering)
     answering.github.clock.advance(24 * 3600)
@@ -207,6 +217,7 @@ def test_votes_are_not_looked_up_as_if_it_were_on_an_issue(answering: Stage) -> 
     assert answer(answering, number).state == "said"
 
 
+@pytest.mark.slow
 def test_a_crash_after_the_post_makes_no_second_comment(answering: Stage) -> None:
     number = answering.github.discuss("monalisa", *ASKED)
     answering.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
@@ -250,6 +261,7 @@ def test_comments_that_may_not_be_updated_any_more_hold_up_no_others(answering: 
     assert answering.memory().state.manifest.owed == ()
 
 
+@pytest.mark.slow
 def test_a_marker_of_a_stranger_is_no_comment_of_ours(answering: Stage) -> None:
     number = ask(answering)
     (told,) = ours(answering, number)

@@ -272,13 +272,15 @@ def test_more_changes_in_one_second_than_a_page_holds_are_all_read(
 
 
 @pytest.mark.slow
-def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(
-    github: FakeGitHub, own: OwnCommentRule
-) -> None:
-    """GitHub takes no number of a page above 100; so much can change in one second when a label is renamed."""
-    for _ in range(10_150):
-        github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
-    assert len(threads(by_rest(github, own))) == 10_150
+def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(own: OwnCommentRule) -> None:
+    """GitHub takes no number of a page above 100; so much can change in one second when a label is renamed.
+
+    That the pages are as GitHub describes them is seen by the other tests: of 10,000 issues it takes long.
+    """
+    with FakeGitHub(validate=False) as github:
+        for _ in range(10_150):
+            github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+        assert len(threads(by_rest(github, own))) == 10_150
 
 
 def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, own: OwnCommentRule) -> None:

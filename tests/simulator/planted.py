@@ -66,6 +66,7 @@ BUGS = (
         "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
+        first=35,
     ),
     Bug(
         "promises are forgotten",
