@@ -51,7 +51,6 @@ BUGS = (
         "bot/github/transport.py",
         'pauses, kind = PAUSES if request.verb == "GET" else (), ',
         "pauses, kind = PAUSES, ",
-        first=80,
     ),
     Bug(
         "the push is forced",
@@ -66,7 +65,6 @@ BUGS = (
         "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
-        first=35,
     ),
     Bug(
         "promises are forgotten",

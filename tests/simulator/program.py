@@ -180,7 +180,7 @@ def play_all(
         waiting: set[Future[list[Played]]] = set()
         while parts or waiting:
             late = time.monotonic() - began > seconds or (first_only and bool(summary.broken))
-            while parts and len(waiting) < processes + 1 and not late:
+            while parts and len(waiting) < processes + (not first_only) and not late:
                 waiting.add(pool.submit(_some, parts.pop(0), first_only))
             if not waiting:
                 break
