@@ -201,7 +201,7 @@ GALLERY: dict[str, Shown] = {
         ),
     ),
     "open-pull-request": Shown(
-        "An open issue, and the open pull request that says that it fixes it.",
+        "An open issue, and an open pull request that says it fixes the issue.",
         Context(
             open_now=(PROXY,),
             pulls=(OpenPull(1471, 1476, "Trust the header of a known proxy", closes=True, seen_at=NOW),),
@@ -239,9 +239,7 @@ GALLERY: dict[str, Shown] = {
             )
         ),
     ),
-    "decision": Shown(
-        "The decision in an issue that the text points at through a duplicate.", Context(mentioned=(STORE,))
-    ),
+    "decision": Shown("The decision in an issue whose duplicate the text mentions.", Context(mentioned=(STORE,))),
     "pull-requests": Shown(
         "Mentioned pull requests, and threads in other repositories, which do not get a backlink.",
         Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),

@@ -49,8 +49,8 @@ def _matrix() -> Iterator[str]:
     rows = _alike(FAULTS, lambda fault: tuple(signs[call, fault] for call in CALLS))
     yield "### Requests to the API\n"
     yield (
-        "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run posts\n"
-        "what was due, **×** if it is never posted. A request that is missing in a row cannot meet the fault.\n"
+        "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run\n"
+        "posts what was due, **×** if it is never posted. A request that is missing in a row cannot meet the fault.\n"
     )
     for letter, calls in zip(LETTERS, columns, strict=False):
         yield f"- {letter}: {', '.join(calls)}"

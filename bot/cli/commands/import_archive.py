@@ -55,7 +55,7 @@ def run_import(given: argparse.Namespace) -> object:
     if given.json:
         return counts
     told = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
-    longer = f"`precedent learn --store {quote(str(given.store))}` has longer for it"
+    longer = f"`precedent learn --store {quote(str(given.store))}` takes more time for it"
     learned = f"learned from {counts['learned_from']:,} threads; {longer}\n" if has_learned else ""
     return told.format(**counts) + learned
 
