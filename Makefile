@@ -48,7 +48,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 bench: $(VENV)/ready ## Measure speed, size and quality next to other tools; ONLY=search,event repeats some
 	@$(BIN)/python -m tests.bench.run $(if $(ONLY),--only "$(ONLY)")
 
-image: ## Build the image with Docker or buildah; SERVER=1: of the webhook server, also with TRACES=1, ORG=1
+image: ## Build the image with Docker or buildah; SERVER=1 for the server; TRACES=1 and ORG=1 add to that
 	@set -- $(foreach part,SERVER TRACES ORG,$(if $(filter 1,$($(part))),--build-arg $(part)=1)) -t $(IMAGE) .; \
 	if docker info >/dev/null 2>&1; then docker build "$$@"; \
 	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers "$$@"; \

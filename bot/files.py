@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -64,6 +65,11 @@ def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
     if content is None or len(content) > most:
         raise UnreadableFile(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
     return content
+
+
+def bytes_hash(data: bytes) -> str:
+    """The SHA-256 of a file's content, by which damage is noticed."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def copy_regular(file: Path, target: Path, most: int) -> int:

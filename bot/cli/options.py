@@ -151,7 +151,7 @@ def show(command: argparse.ArgumentParser) -> None:
         type=number(1_000, 1_000_000),
         default=12_000,
         metavar="N",
-        help="at most N characters of the conversation, from 1,000 on (default 12,000)",
+        help="at most N characters of the conversation (at least 1,000; default 12,000)",
     )
     length.add_argument("--full", action="store_true", help="the whole conversation")
     add_answer(command)
@@ -351,7 +351,7 @@ def learn(command: argparse.ArgumentParser) -> None:
         type=number(1, 86_400),
         default=60,
         metavar="N",
-        help="time limit, besides training the word vectors; the same again for clusters (default 60)",
+        help="time limit, besides training the word vectors; clusters get as long again (default 60)",
     )
     add_repo(command)
     add_semantic(command)

@@ -127,14 +127,17 @@ def text_model(folder: Path | None) -> Embedder | None:
     return open_embedder(folder) if folder else None
 
 
-def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None) -> Memory:
+def open_store(
+    folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None, repo: str | None = None
+) -> Memory:
     """Open the memory in a folder. Raises UserError if there is none, or if it is empty.
 
-    ``leaves_traces``: see FolderStore. ``semantic`` is the folder of a text model.
+    ``leaves_traces``: see FolderStore. ``semantic`` is the folder of a text model. ``repo``: as in `Memory`.
     """
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
-    memory = Memory(FolderStore(folder, leaves_traces=leaves_traces), embedder=text_model(semantic)).open()
+    store = FolderStore(folder, leaves_traces=leaves_traces)
+    memory = Memory(store, repo=repo, embedder=text_model(semantic)).open()
     if not memory.state.manifest.threads:
         raise UserError(
             f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"

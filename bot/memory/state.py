@@ -23,6 +23,7 @@ from bot.domain.changes import (
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.files import bytes_hash
 from bot.memory.base_state import CHUNK, BaseState, files_of
 from bot.memory.manifest import (
     MAX_PENDING,
@@ -50,7 +51,6 @@ from bot.memory.shards import (
     read_lines,
     read_texts,
 )
-from bot.memory.stored_index import bytes_hash
 from bot.memory.thread_comments import ThreadCommentChanges, outdated
 from bot.ranking.weights import shipped
 from bot.reading.digest import digest as read_digest

@@ -15,10 +15,6 @@ from bot.memory.store import Edits
 from bot.reading.analyzer import ANALYSER_VERSION
 
 
-def bytes_hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def file_hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -244,8 +244,8 @@ def _notes(source: DigestSource) -> Iterator[str]:
         yield "No page is remembered, so answered questions were not looked up."
     if source.uncompared:
         left = count(source.uncompared, "thread")
-        how = "by the next runs, or in a store by precedent learn"
-        yield f"Groups may be missing: {left} will be compared with older ones {how}."
+        how = "The next runs do that; in a store, precedent learn does"
+        yield f"Groups may be missing: {left} still to be compared with older ones. {how}."
 
 
 Tick = Callable[[int], None]

@@ -15,13 +15,13 @@ from bot.cli.commands.doctor import examine
 from bot.cli.main import parser
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
+from bot.files import bytes_hash
 from bot.index.protocol import Sizes
 from bot.memory import manifest as manifests
 from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import Manifest
 from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
-from bot.memory.stored_index import bytes_hash
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 

@@ -74,12 +74,14 @@ def test_it_can_be_left_out_and_made_up_for(tmp_path: Path, call: Run) -> None:
     assert opened(store).state.manifest.learned_from == len(THREADS)
 
 
-def test_few_threads_teach_nothing(tmp_path: Path, call: Run) -> None:
+def test_few_threads_teach_nothing_and_are_compared(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS[: LEAST_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1
+    assert list(opened(store).state.uncompared())
     few = "nothing was learned: 49 threads are too few, 50 are needed"
     assert call("learn", "--store", store).out == f"{few}\n"
     assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": few}
+    assert not list(opened(store).state.uncompared())
     assert not opened(store).index.encoder.learned.has_words
 
 

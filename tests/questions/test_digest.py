@@ -307,8 +307,8 @@ def test_it_is_told_how_much_is_still_to_be_compared(tmp_path: Path) -> None:
     memory = remembering(tmp_path / "store")
     (note,) = maintainer_report(replace(source(memory), uncompared=1_204)).notes
     assert note == (
-        "Groups may be missing: 1,204 threads will be compared with older ones by the next runs, "
-        "or in a store by precedent learn."
+        "Groups may be missing: 1,204 threads still to be compared with older ones. "
+        "The next runs do that; in a store, precedent learn does."
     )
 
 

@@ -10,11 +10,11 @@ from datetime import timedelta
 from bot.comment.marker import read_seal
 from bot.domain.thread import Thread, Tombstone
 from bot.domain.thread_json import parse_time
+from bot.files import bytes_hash
 from bot.memory import manifest as manifests
 from bot.memory.manifest import MANIFEST_PATH
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
-from bot.memory.stored_index import bytes_hash
 from bot.reading.digest import digest
 from bot.recall.library import similar_query
 from tests.simulator.bare import NONE, Bare, Move

@@ -22,8 +22,11 @@ STEPS = 20 + 2 * REPLAYED
 
 
 def run_learn(given: argparse.Namespace) -> object:
-    memory = open_store(given.store, semantic=given.semantic)
+    memory = open_store(given.store, semantic=given.semantic, repo=given.repo)
     if memory.state.manifest.threads < LEAST_THREADS:
+        _compare(memory, given.seconds)
+        memory.commit("Compare threads")
+        memory.close()
         reason = (
             f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {LEAST_THREADS} are needed"
         )
@@ -44,10 +47,14 @@ def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     with progress("Learning", STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
-    with progress("Comparing threads", sum(1 for _ in memory.state.uncompared())) as tick:
-        link_threads(memory, time.monotonic, seconds, tick)
+    _compare(memory, seconds)
     memory.commit("Learn")
     return backtest
+
+
+def _compare(memory: Memory, seconds: float) -> None:
+    with progress("Comparing threads", sum(1 for _ in memory.state.uncompared())) as tick:
+        link_threads(memory, time.monotonic, seconds, tick)
 
 
 def learner_of_store(given: argparse.Namespace) -> tuple[Memory, Learner]:
