@@ -324,7 +324,7 @@ def test_an_answer_that_is_not_posted_renews_no_comment(desk: Desk, mode: str) -
     assert COOKIE.key in desk.known(number), "it stands there still"
     desk.office.github.faults.clear()
     desk.change()
-    assert "cookie" in desk.texts(number)[0], "a later run does that which nobody waits for"
+    assert "cookie" in desk.texts(number)[0], "it waits for a run that nobody waits for"
     desk.run(Event("schedule"))
     assert ("cookie" in desk.texts(number)[0], desk.known(number)) == (False, (PROXY.key,))
 
@@ -332,6 +332,7 @@ def test_an_answer_that_is_not_posted_renews_no_comment(desk: Desk, mode: str) -
 def test_a_thread_that_is_left_alone_is_still_owed_its_renewal(desk: Desk) -> None:
     number = desk.ask("As in #1.")
     desk.others.visible = (PROXY,)
+    desk.office.github.edit_issue(number, body="Wvu tsr, as in #1.")
     desk.office.github.close(number, "monalisa")
     desk.office.github.faults.add("PATCH */issues/comments/*", "500", times=None)
     desk.change(number)
