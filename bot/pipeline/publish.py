@@ -98,7 +98,8 @@ class CommentResult:
     (for GitHub's limit to end), or failed.
 
     ``is_refused``: GitHub does not accept the comment, now or later; ``gone``: because the issue no longer exists.
-    ``is_owed``: left to a later run, for ``reason``. ``nearest`` and ``renews`` are as in `CommentPlan`.
+    ``is_owed``: left to a later run, for ``reason``. ``nearest`` and ``renews`` are as in `CommentPlan`. ``reply``: the
+    comment that a renewed reply answers, 0 for all else.
     """
 
     id: ThreadId
@@ -114,6 +115,7 @@ class CommentResult:
     is_owed: bool = False
     nearest: tuple[Match, ...] = ()
     renews: bool = False
+    reply: int = 0
 
     @property
     def is_undone(self) -> bool:

@@ -58,20 +58,23 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
     """Work out again the comments that are owed a renewal, besides those ``planned`` anyway: first those on the event's
     own threads, then those whose change is the oldest.
 
-    In a run that may not post, only what may not be shown any more is taken out of them.
+    In a run that may not post, only what may not be shown any more is taken out, and only out of comments that show
+    other repositories. What is put off stays owed, so the comments that the event does not name wait for a calm event.
     """
-    found = Renewals()
-    for one in () if state.limit or run.is_dry else run.memory.state.manifest.owed:
+    found, event = Renewals(), state.event
+    named = [Renewal(number, 0, number, run.now) for number in event.numbers]  # memory may have had no room for them
+    for one in () if state.limit or run.is_dry else (*run.memory.state.manifest.owed, *named):
         found.owed.setdefault(one.comment_key, []).append(one)
-    covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
+    own = found.owed.keys() & {(number, 0) for number in (event.number, *event.numbers) if number}
     if not run.may_post:
-        covered, shown = {}, run.memory.state.thread_comments({key for key, _ in found.owed})
+        looked_at = found.owed.keys() if run.checks_others or event.name in CALM else own
+        shown = run.memory.state.thread_comments({key for key, _ in looked_at})
         others = {one.comment_key for linked in shown.values() for one in linked.comments if one.others}
-        found.owed = {comment_key: owed for comment_key, owed in found.owed.items() if comment_key in others}
-    own = {(state.event.number, 0), *((number, 0) for number in state.event.numbers)}
+        found.owed = {key: owed for key, owed in found.owed.items() if key in looked_at and key in others}
+    covered = {(plan.thread.id, 0): plan for plan in planned if _covers(plan, run)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered]
     comment_keys.sort(key=lambda comment_key: comment_key not in own)
-    del comment_keys[max(MAX_RENEWALS, len(own)) :]
+    del comment_keys[MAX_RENEWALS + len(own) :]
     if comment_keys:
         run.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
@@ -79,6 +82,11 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
     for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
         found.settle(comment_key)
     return found
+
+
+def _covers(plan: CommentPlan, run: RunContext) -> bool:
+    """Whether the plan brings the comment up to date. One that a run only shows, or that waits, does not."""
+    return plan.renews or (run.may_post and not (plan.passed or plan.waits or plan.fault))
 
 
 def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, run: RunContext) -> None:
@@ -120,7 +128,7 @@ def publish_renewals(
     done, answers, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
     undone = [*found.put_off]
     for plan, result in zip(plans, results, strict=True):
-        owed = found.owed.get((plan.thread.id, 0), [])
+        owed = found.owed.get((plan.thread.id, 0), []) if _covers(plan, run) else []
         undone += owed if result.error and not result.is_refused else []
         if owed and not result.is_undone:
             done += owed
@@ -212,6 +220,7 @@ def renew_reply(again: RenewedReply, run: RunContext) -> CommentResult:
     thread, forge = again.thread, run.comments_on(again.thread.id)
     why = "the reply shows an issue that changed"
     result = CommentResult(thread.id, thread.title, "silent", why, again.context, again.text, renews=True)
+    result = replace(result, reply=again.stood.reply)
     try:
         mine = _standing(again.stored, thread, run)
         if mine is None:

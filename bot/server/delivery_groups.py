@@ -29,8 +29,8 @@ def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
     look around too.
 
     New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
-    at any age, a comment only for what it points at. If the issue is gone, that is the only event. All comments that
-    have to be checked as other repositories changed are one event: a repository may have hundreds of them.
+    at any age, a comment only for what it points at. If the issue is gone, that is the only event. The comments that a
+    run has to check as other repositories changed are one event, at most `MOST_AT_ONCE`: memory is pushed once for all.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
     gone = {each.event.number for each in deliveries if each.event.forgets}

@@ -361,12 +361,9 @@ class RepositoryRun:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
         heard, told = len(self.run_log.met), list[CommentResult]()
         error = caught(lambda: told.extend(handle_event(group.event, bot)))
-        undone = [each for each in told if each.renews and each.id in group.event.numbers and each.is_undone]
-        if undone and not error:  # what has to be taken back stands there until then
-            error = undone[0].error or WorldError(undone[0].reason)
-        for spoken in told:
-            if spoken.renews:
-                self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
+        renewed = [spoken for spoken in told if spoken.renews]
+        for spoken in renewed:
+            self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
         told = [spoken for spoken in told if not spoken.renews]
         for spoken in told:
             known = self.spoken.get(spoken.id)
@@ -375,6 +372,9 @@ class RepositoryRun:
         own = about(told, group.number)
         if error and not isinstance(error, Bug):
             raise error
+        group = self._judge_undone(group, renewed)
+        if not group.deliveries:
+            return
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
@@ -386,6 +386,17 @@ class RepositoryRun:
             self._settle(group, own, self._why(bot))
         else:
             self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
+
+    def _judge_undone(self, group: DeliveryGroup, renewed: Iterable[CommentResult]) -> DeliveryGroup:
+        """Judge the deliveries of comments that could not be renewed: what has to be taken back stands there until
+        then. Returns the group without them."""
+        undone = {each.id: each for each in renewed if each.is_undone and not each.reply}
+        for number in undone.keys() & group.event.numbers:
+            error = undone[number].error or WorldError(undone[number].reason)
+            self._aftermath(error)
+            self._judge((each for each in group.deliveries if each.event.number == number), error)
+            group = replace(group, deliveries=tuple(each for each in group.deliveries if each.event.number != number))
+        return group
 
     def _why(self, bot: RunContext) -> str:
         return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING

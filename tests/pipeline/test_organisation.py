@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.changes import Changes, Renewal
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import Event
+from bot.memory.manifest import MAX_OWED
 from bot.pipeline.handle import handle_event
 from bot.pipeline.publish import CommentResult
+from bot.pipeline.renewal import MAX_RENEWALS
 from bot.settings.schema import CommentSettings, OrganisationSettings, Settings
 from tests.comment.contexts import day
 from tests.comment.detector import report
@@ -107,6 +111,10 @@ class Desk:
             return linked.comments[0].others if linked and linked.comments else ()
         finally:
             memory.close()
+
+    def stored(self) -> object:
+        """What changes with every commit of memory."""
+        return sorted((p.name, p.stat().st_mtime_ns) for p in (self.office.folder / "store").rglob("manifest.json"))
 
     def owed(self) -> tuple[object, ...]:
         memory = self.office.memory().open()
@@ -283,9 +291,67 @@ def test_what_has_to_wait_keeps_nothing_from_being_taken_out(desk: Desk) -> None
     hidden = desk.others.hidden_on = frozenset(numbers[-3:])
     for _ in range(2):
         desk.office.github.clock.advance(LATER)
-        desk.run(Event("catch-up"))
+        desk.run(Event("schedule"))
     assert desk.texts(numbers[0]) == before
     assert [HEADING in desk.texts(number)[0] for number in hidden] == [False] * 3
+
+
+@pytest.mark.parametrize("mode", ["off", "summary"])
+def test_what_has_to_wait_is_looked_at_again_only_while_nobody_waits(desk: Desk, mode: str) -> None:
+    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
+    desk.others.visible = (other(31, "The cookie is sent twice"), PROXY)
+    desk.office.settings = replace(BOTH, mode=mode)
+    desk.change(*numbers)
+    before, asked, written = desk.owed(), len(desk.others.asked), desk.stored()
+    for name in ("catch-up", "push"):
+        desk.office.github.clock.advance(LATER)
+        desk.run(Event(name))
+    assert (desk.owed(), len(desk.others.asked), desk.stored()) == (before, asked, written)
+    desk.run(Event("schedule"))
+    assert len(desk.others.asked) == asked + MAX_RENEWALS
+    desk.run(Event("catch-up"), checks_others=True)
+    assert len(desk.others.asked) == asked + 2 * MAX_RENEWALS
+
+
+@pytest.mark.parametrize("mode", ["off", "summary"])
+def test_an_answer_that_is_not_posted_renews_no_comment(desk: Desk, mode: str) -> None:
+    number = desk.ask("As in #1.")
+    desk.office.settings, desk.others.visible = replace(BOTH, mode=mode), (PROXY,)
+    desk.office.github.edit_issue(number, body="Wvu tsr, as in #1.")
+    desk.office.github.faults.add("PATCH */issues/comments/*", "500", times=None)
+    results = desk.change(number)
+    assert {result.renews for result in results if result.id == number} == {False, True}
+    assert COOKIE.key in desk.known(number), "it stands there still"
+    desk.office.github.faults.clear()
+    desk.change()
+    assert "cookie" in desk.texts(number)[0], "it waits for a run that nobody waits for"
+    desk.run(Event("schedule"))
+    assert ("cookie" in desk.texts(number)[0], desk.known(number)) == (False, (PROXY.key,))
+
+
+def test_a_thread_that_is_left_alone_is_still_owed_its_renewal(desk: Desk) -> None:
+    number = desk.ask("As in #1.")
+    desk.others.visible = (PROXY,)
+    desk.office.github.edit_issue(number, body="Wvu tsr, as in #1.")
+    desk.office.github.close(number, "monalisa")
+    desk.office.github.faults.add("PATCH */issues/comments/*", "500", times=None)
+    desk.change(number)
+    assert COOKIE.key in desk.known(number)
+    desk.office.github.faults.clear()
+    desk.change()
+    assert ("cookie" in desk.texts(number)[0], desk.known(number)) == (False, (PROXY.key,))
+
+
+def test_what_an_event_names_is_taken_out_though_memory_has_no_room_for_it(desk: Desk) -> None:
+    number = desk.ask()
+    memory = desk.office.memory().open()
+    ago = datetime.fromisoformat("2025-01-01T00:00:00Z")
+    memory.stage(Changes(owed=tuple(Renewal(each, 0, 1, ago) for each in range(1_000, 1_000 + MAX_OWED))))
+    memory.commit("Owe")
+    memory.close()
+    desk.office.settings, desk.others.visible = replace(BOTH, mode="off"), ()
+    desk.change(number)
+    assert HEADING not in desk.texts(number)[0]
 
 
 def test_a_trial_run_takes_nothing_out(desk: Desk) -> None:
@@ -296,11 +362,16 @@ def test_a_trial_run_takes_nothing_out(desk: Desk) -> None:
     assert desk.texts(number) == before
 
 
-def test_one_event_takes_out_of_all_its_comments(desk: Desk) -> None:
-    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
+@pytest.mark.parametrize("checks_others", [False, True])
+def test_one_event_takes_out_of_all_its_comments_and_of_ten_others(desk: Desk, checks_others: bool) -> None:
+    numbers = [desk.ask(title=f"Qpo nml {name}") for name in "abcdefghijklmn"]
     desk.others.visible = ()
+    desk.change(*numbers[:3], checks_others=checks_others)
+    others = MAX_RENEWALS if checks_others else 0
+    assert sum(HEADING not in desk.texts(number)[0] for number in numbers[:3]) == 3
+    assert sum(HEADING not in desk.texts(number)[0] for number in numbers[3:]) == others
     desk.change(*numbers)
-    assert [HEADING in desk.texts(number)[0] for number in numbers] == [False] * 12
+    assert [HEADING in desk.texts(number)[0] for number in numbers] == [False] * 14
     assert desk.owed() == ()
 
 

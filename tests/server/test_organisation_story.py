@@ -12,6 +12,7 @@ from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.changes import StandingComment
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import parse_time
+from bot.github.events import Event
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.organisation_register import OrganisationRegister
 from bot.settings.schema import Settings
@@ -160,6 +161,47 @@ def test_what_became_private_leaves_the_comment_in_every_mode(organisation: Orga
     assert TITLE not in organisation.text(number)
     other = organisation.ask()
     assert organisation.text(other) == ""
+
+
+@pytest.mark.parametrize("kind", ["permission", "500"])
+def test_a_comment_that_cannot_be_changed_keeps_no_other_delivery_waiting(
+    organisation: Organisation, kind: str
+) -> None:
+    town, app = organisation.town, organisation.app
+    first, second = organisation.ask(), organisation.ask()
+    town.pass_time(300)
+    (comment,) = app.comments_by("precedent[bot]", first)
+    town.github.faults.add(f"PATCH */issues/comments/{comment.id}", kind)
+    organisation.index.found = []
+    register = OrganisationRegister(town.here.inbox)
+    register.changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    new = app.open_issue("monalisa", "Which session store?", "What did we decide in #1 about sessions?")
+    town.hear_of(app, Event("issues", "opened", new))
+    town.run(town.repository(app))
+    assert "PostgreSQL" in organisation.text(new)
+    assert [town.row(app, number).state for number in (second, new)] == ["done", "done"]
+    assert [TITLE in organisation.text(number) for number in (first, second)] == [True, False]
+    assert town.row(app, first).state == "waiting"
+    town.pass_time(3_600)
+    town.settle()
+    assert TITLE not in organisation.text(first)
+
+
+def test_a_reply_that_cannot_be_changed_keeps_no_delivery_waiting(organisation: Organisation) -> None:
+    town, app = organisation.town, organisation.app
+    number = organisation.ask()
+    said = app.comment(number, "monalisa", "/precedent search sessions")
+    town.hear_of(app, Event("issue_comment", "created", number, comment_id=said, comment_author="monalisa"))
+    town.settle()
+    *_, reply = app.comments_by("precedent[bot]", number)
+    assert "Where should sessions live?" in reply.body
+    town.pass_time(300)
+    app.edit_issue(1, title="Where do sessions live?")
+    town.github.faults.add(f"PATCH */issues/comments/{reply.id}", "500", times=None)
+    town.hear_of(app, Event("organisation", number=number))
+    town.run(town.repository(app))
+    assert [kind for kind, _ in town.github.faults.injected] == ["500"]
+    assert town.row(app, number).state == "done"
 
 
 def test_what_became_private_is_not_shown_before_anybody_heard_of_it(organisation: Organisation) -> None:
