@@ -10,7 +10,7 @@ from typing import Literal
 
 from bot.domain.organisation import Visibility
 from bot.github.app import App
-from bot.server.database import Row, DatabasePart, Transaction, written
+from bot.server.database import DatabasePart, Row, Transaction, written
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from bot.server.database import written
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
     FIRST_PAUSE,
@@ -192,7 +193,7 @@ def test_a_repository_that_is_gone_is_noted_with_that(queue: Queue) -> None:
 
 def purges(queue: Queue, hours: int) -> Iterator[int]:
     """The minutes from now at which files are written again, within so many hours."""
-    for minute in range(0, 60 * hours):
+    for minute in range(60 * hours):
         if changes_of(queue).is_purge_due(7):
             yield minute
         queue.clock.ahead += MINUTE
@@ -234,7 +235,8 @@ def test_what_a_run_notes_while_files_are_written_is_not_taken_for_written(queue
     changes, work = indexed(queue), begun(queue)
     changes.note_forgotten(7)
     with queue.inbox.database.transaction() as ending:
-        ending.change("update heartbeats set note = '{\"left\":1}' where name = :name", name=f"{NEXT_PURGE}7")
+        sql = "update heartbeats set note = :note where name = :name"
+        ending.change(sql, note=written({"left": 1}), name=f"{NEXT_PURGE}7")
     purging = threading.Thread(target=changes.purged, args=(7,))
     with queue.inbox.database.transaction() as ending:
         note_run(ending, work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0, queue.clock())

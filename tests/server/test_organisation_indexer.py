@@ -310,6 +310,18 @@ def test_what_is_forgotten_leaves_the_files_within_an_hour(
     assert key not in keys(town.here.inbox)
 
 
+def test_an_issue_that_is_hidden_for_a_moment_is_not_forgotten(
+    index: TownIndex, town: Town, sdk: EventfulProject
+) -> None:
+    index.work()
+    sdk.hide_issue(1)
+    town.tell(sdk, 1)
+    town.settle()
+    index.work()
+    assert titles(index, sdk) == []
+    assert queue_key(index.installation) not in keys(town.here.inbox), "no file need be written again"
+
+
 def test_a_compaction_is_given_up_before_its_worker_counts_as_hung() -> None:
     assert COMPACT_SECONDS < HANGING
 
