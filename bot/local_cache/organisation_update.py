@@ -112,9 +112,9 @@ def remove_sources(unwanted: Collection[int], folder: Path) -> None:
         for number in unwanted:
             _marks_file(folder, number).unlink(missing_ok=True)  # first: without them all is read again
             index.delete(number)
-        kept = tuple(one for one in listed.sources if one.number not in unwanted)
-        write_sources(folder, listed._replace(sources=kept))
         index.compact(purges=True)
+        kept = tuple(one for one in listed.sources if one.number not in unwanted)
+        write_sources(folder, listed._replace(sources=kept))  # last: what failed before is done again
 
 
 def rebuild_index(doing: OrganisationUpdate) -> list[SourceUpdate]:

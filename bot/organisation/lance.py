@@ -215,14 +215,16 @@ class LanceCandidates:
         self._wait(self._sweep(), WRITE_SECONDS)
 
     async def _optimize(self, generation: str, table: AsyncTable, *, purges: bool) -> None:
-        """Twice, as Lance merges no file that is in the index with one that is not yet.
+        """Optimises twice, as Lance merges no file that is in the index with one that is not yet.
 
-        It writes a file again, without the rows that were erased, if it finds another to merge it with, or a tenth of
-        its rows is erased. A row of no thread is the other one; a large file is never merged, so a ninth of its rows is
-        written elsewhere.
+        It writes a file again, without the rows that were erased, if it finds another to merge it with, or more than a
+        tenth of its rows is erased. A placeholder row gives it a second file to merge with. A large file is never
+        merged, so a ninth of its rows is written elsewhere: other rows each time, as those of the last time are
+        together in one file.
         """
         if purges and await table.count_rows() >= LARGE_FILE:
-            await _patiently(partial(table.update, where="created % 9 = 0", updates_sql={"revision": "revision"}))
+            ninth = f"md5(key || '{random.getrandbits(32):x}') < '1d'"  # of 256 beginnings the first 29
+            await _patiently(partial(table.update, where=ninth, updates_sql={"revision": "revision"}))
         if purges:
             row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
             await _patiently(partial(_merge, [row], table))

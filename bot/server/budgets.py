@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bot.errors import WorldError
 from bot.github.budget import LONGEST, RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
-from bot.server.database import Table, Value
+from bot.server.database import DatabasePart, Value
 from bot.server.model import Instant
 
 _WINDOW = round(1000 * SAME_WINDOW.total_seconds())
@@ -38,7 +38,7 @@ class Scarcest(NamedTuple):
     installations: int
 
 
-class Budgets(Table):
+class Budgets(DatabasePart):
     """The table ``budgets``."""
 
     def store(self, installation: int, rates: Rates) -> None:

@@ -187,7 +187,7 @@ class Transaction:
             self.connection.execute(_prepared(sql, ()), each)
 
 
-class Table:
+class DatabasePart:
     """Tables of the database. Each statement is in a transaction from ``opened``: one of its own, or the caller's."""
 
     def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:

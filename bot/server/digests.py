@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.domain.kinds import Kind
-from bot.server.database import Table, written
+from bot.server.database import DatabasePart, written
 from bot.server.model import DAY, Instant, RepositoryKey
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class StoredDigest(NamedTuple):
     sections: tuple[SectionNumbers, ...]
 
 
-class Digests(Table):
+class Digests(DatabasePart):
     """The table ``digests``."""
 
     def of(self, repository: RepositoryKey) -> StoredDigest | None:

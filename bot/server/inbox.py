@@ -14,7 +14,7 @@ from bot.github.errors import OF_ALL, OF_HISTORY
 from bot.github.events import FOLLOW_UP, Event
 from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
-from bot.server.database import SCHEMA, Database, Table, Transaction, written
+from bot.server.database import SCHEMA, Database, DatabasePart, Transaction, written
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.digests import Digests
 from bot.server.inbox_rows import (
@@ -78,7 +78,7 @@ _SETTLE = (
 )
 
 
-class Inbox(Table):
+class Inbox(DatabasePart):
     """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
     ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most so many ``histories``

@@ -10,12 +10,12 @@ from typing import Literal
 
 from bot.domain.organisation import Visibility
 from bot.github.app import App
-from bot.server.database import Row, Table, Transaction, written
+from bot.server.database import DatabasePart, Row, Transaction, written
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
 
 
-class Installations(Table):
+class Installations(DatabasePart):
     """Installations, repositories and the limits that they met."""
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:

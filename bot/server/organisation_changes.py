@@ -43,6 +43,9 @@ NEXT_PURGE = "organisation-purge:"
 PURGE_AFTER = 11 * MINUTE
 """Milliseconds until then: longer than searches may still read files that were replaced."""
 
+LONGEST_PURGE = 6 * HOUR
+"""Milliseconds between two of them at most: after one that failed or did not count, twice as many as before it."""
+
 PURGES = 2
 """The second time removes the files that the first one replaced."""
 
@@ -217,17 +220,20 @@ class OrganisationChanges:
         with self._database.transaction() as asking:
             return asking.row(sql, name=f"{NEXT_PURGE}{installation}", now=self._now()) is not None
 
-    def purged(self, installation: int) -> None:
-        """Note that the files were written again. That counts if the index has everything that was noted."""
+    def purged(self, installation: int, *, failed: bool = False) -> None:
+        """Note that the files were written again, or not. That counts if the index has everything that was noted."""
         name = f"{NEXT_PURGE}{installation}"
         waits = "select 1 from organisation_changes where installation = :installation limit 1"
         with self._database.transaction() as ending:
-            row = ending.row("select note from heartbeats where name = :name", name=name)
-            left = json.loads(row["note"])["left"] if row else 0
-            left -= ending.row(waits, installation=installation) is None
-            note, then = written({"left": left}), self._now() + PURGE_AFTER
+            # An update, as it locks the row: what a run notes meanwhile would be overwritten.
+            row = ending.row("update heartbeats set note = note where name = :name returning note", name=name)
+            note = json.loads(row["note"]) if row else {"left": 0}
+            counts = not failed and ending.row(waits, installation=installation) is None
+            left = note["left"] - counts
+            pause = PURGE_AFTER if counts else min(2 * note.get("pause", PURGE_AFTER), LONGEST_PURGE)
             sql = "update heartbeats set said_at = :then, note = :note where name = :name"
-            ending.change(sql, name=name, then=then, note=note)
+            then, kept = self._now() + pause, written({"left": left, "pause": pause})
+            ending.change(sql, name=name, then=then, note=kept)
             if left < 1:
                 ending.change("delete from heartbeats where name = :name", name=name)
 
@@ -317,7 +323,8 @@ class OrganisationChanges:
 def _note_forgotten(noting: Transaction, installation: int, now: Instant) -> None:
     sql = (
         "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
-        " on conflict (name) do update set note = excluded.note"
+        " on conflict (name) do update set note = excluded.note, said_at = case"
+        " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end"
     )
     noting.change(sql, name=f"{NEXT_PURGE}{installation}", due=now + PURGE_AFTER, note=written({"left": PURGES}))
 

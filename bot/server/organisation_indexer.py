@@ -94,11 +94,10 @@ class OrganisationIndexer:
         is_purge = self._changes.is_purge_due(self._installation)
         if not is_purge and self._guard.writes(self._installation) < COMPACT_AFTER:
             return 0.0
-        if caught(lambda: self._index.compact(purges=is_purge)):
-            return REST
+        failed = caught(lambda: self._index.compact(purges=is_purge)) is not None
         if is_purge:
-            self._changes.purged(self._installation)
-        return 0.0
+            self._changes.purged(self._installation, failed=failed)
+        return REST if failed else 0.0
 
     def _repair(self) -> None:
         """Replace an index that is damaged, or not there, by an empty one: what it had is read again, part by part."""
@@ -135,7 +134,7 @@ class OrganisationIndexer:
             for start in range(0, len(ids), MOST_CHANGED):
                 threads = list(changed_threads(ids[start : start + MOST_CHANGED], memory, source))
                 leave = [each.id for each in threads if each.is_gone]
-                known = memory.records(leave)
+                known = memory.state.records(leave)  # hidden for a moment is not forgotten
                 if any(not isinstance(known.get(each), Thread) for each in leave):  # not only unvouched for
                     self._changes.note_forgotten(self._installation)
                 self._index.upsert(threads)

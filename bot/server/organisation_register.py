@@ -73,7 +73,7 @@ class OrganisationRegister:
             is_renamed = before is not None and before.name != name and before.visibility is Visibility.PRIVATE
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
-            self._inbox.queue.hold(storing, repository.text)
+            self._hold(storing, repository)
             within(storing, self._inbox.now).seen(repository, name, private=private, visibility=visibility)
             if is_back or is_other or is_renamed:
                 self._renew(storing, _about(storing, repository))
@@ -86,7 +86,7 @@ class OrganisationRegister:
     def lost(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         with self._inbox.database.transaction() as losing:
-            self._inbox.queue.hold(losing, repository.text)
+            self._hold(losing, repository)
             row = _row(losing, repository)
             dropped = within(losing, self._inbox.now).gone(repository, why)
             if row and row["state"] != "gone":
@@ -98,16 +98,15 @@ class OrganisationRegister:
         with self._inbox.database.transaction() as storing:
             found = storing.rows("select distinct other_repository as number from organisation_shown")
             shown = {row["number"] for row in found}
-            for repository in repositories:
-                if repository.number in shown:
-                    self._renew(storing, _about(storing, repository))
+            left_out = [each for each in repositories if each.number in shown]
+            self._renew(storing, [row for each in left_out for row in _about(storing, each)])
 
     def share(self, repository: RepositoryKey, shares: Collection[str]) -> None:
         """Store the patterns in the settings of a repository."""
         with self._inbox.database.transaction() as storing:
             row, patterns = _row(storing, repository), tuple(shares)
             if row and repository_row(row).shares != patterns:
-                self._inbox.queue.hold(storing, repository.text)
+                self._hold(storing, repository)
                 within(storing, self._inbox.now).share(repository, patterns)
                 self._renew(storing, _about(storing, repository))
 
@@ -119,9 +118,10 @@ class OrganisationRegister:
         """
         names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
         with self._inbox.database.transaction() as storing:
+            rows = list[Row]()
             for start in range(0, len(names), MANY):
-                shown = {**_theirs(repository), "threads": names[start : start + MANY]}
-                self._renew(storing, storing.rows(_OF_THREADS, **shown), Priority.CHANGE)
+                rows += storing.rows(_OF_THREADS, **_theirs(repository), threads=names[start : start + MANY])
+            self._renew(storing, rows, Priority.CHANGE)
             storing.change_each(_DROP, [{**_theirs(repository), "thread": name} for name in dropped])
 
     def show(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
@@ -165,8 +165,12 @@ class OrganisationRegister:
             row = _row(asking, repository)
         return _repository(row) if row and row["state"] != "gone" else None
 
+    def _hold(self, holding: Transaction, repository: RepositoryKey) -> None:
+        """Hold its key and those of the comments that may have to be renewed, before anything of it is written."""
+        self._inbox.queue.hold(holding, {repository.text, *(row["repository"] for row in _about(holding, repository))})
+
     def _renew(self, storing: Transaction, rows: Iterable[Row], priority: Priority = Priority.URGENT) -> None:
-        """Put a delivery for each of these comments.
+        """Put a delivery for each of these comments: once in a transaction, as that sorts the keys which it locks.
 
         One that waits already does not do: a run may have begun it, and read what was true before.
         """

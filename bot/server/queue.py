@@ -203,13 +203,14 @@ class WorkQueue:
         sql = "update queue set lease = lease where key = :key and lease = :lease"
         return bool(holding.change(sql, key=lease.key, lease=lease.id))
 
-    def hold(self, holding: Transaction, key: str) -> None:
-        """Let no run of a key begin or end before the transaction does.
+    def hold(self, holding: Transaction, keys: Collection[str]) -> None:
+        """Let no run of these keys begin or end before the transaction does, of each that is in the queue.
 
         A run locks its key before its repository. Whoever changes the repository first and adds work after it would
-        wait for the run, and the run for it.
+        wait for the run, and the run for it. So this comes first, with all the keys that get work.
         """
-        holding.change("update queue set lease = lease where key = :key", key=key)
+        # In the order of `add_work`.
+        holding.change_each("update queue set lease = lease where key = :key", [{"key": key} for key in sorted(keys)])
 
     def finish(
         self,

@@ -200,12 +200,12 @@ def create_app(door: WebDoor) -> Starlette:
         Route("/healthz", endpoint=_healthz),
         Route("/readyz", endpoint=shown.readyz),
         Route("/status.json", endpoint=shown.state),
-        Route("/metrics", endpoint=shown.guarded(shown.metrics)),
-        Route("/", endpoint=shown.guarded(shown.status)),
-        Route("/deliveries/{seq}", endpoint=shown.guarded(shown.delivery)),
-        Route(f"{DIGESTS}/{{key}}", endpoint=shown.guarded(shown.digest)),
+        Route("/metrics", endpoint=shown.for_readers(shown.metrics)),
+        Route("/", endpoint=shown.for_readers(shown.status)),
+        Route("/deliveries/{seq}", endpoint=shown.for_readers(shown.delivery)),
+        Route(f"{DIGESTS}/{{key}}", endpoint=shown.for_readers(shown.digest)),
         Route("/operate", endpoint=shown.operate),
-        Route(DEAD, endpoint=shown.guarded(shown.dead), methods=["GET"]),
+        Route(DEAD, endpoint=shown.for_readers(shown.dead), methods=["GET"]),
         Route(DEAD, endpoint=shown.change_dead, methods=["POST"]),
     ]
     made = Starlette(routes=routes, exception_handlers={WorldError: _away})
@@ -333,8 +333,8 @@ class StatusRoutes:
         found = self._access.operator(request.headers, request.client)
         return RedirectResponse("/", 303, PRIVATE) if isinstance(found, Role) else _denied(found)
 
-    def guarded(self, page: Callable[[Request, Role], Response]) -> Callable[[Request], Response]:
-        """The page, or the answer to a request that may not look."""
+    def for_readers(self, page: Callable[[Request, Role], Response]) -> Callable[[Request], Response]:
+        """The page for whoever may look; for others the answer that says why not."""
 
         def answer(request: Request) -> Response:
             found = self._access.role(request.headers, request.client)

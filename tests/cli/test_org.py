@@ -117,6 +117,21 @@ def test_what_is_forgotten_or_removed_leaves_the_files_with_the_update_after_tha
     assert not holds(secret)
 
 
+def test_a_removal_that_cannot_write_the_files_again_is_repeated(
+    both: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    secret = "zqxjkvbp"
+    both.remember("octo-org/sdk", report(15, secret * 20))
+    changed(call, "update")
+    with monkeypatch.context() as slow:
+        slow.setattr("bot.organisation.lance.COMPACT_SECONDS", 0)
+        assert "did not answer" in call("org", "remove", "octo-org/sdk").err
+    assert call("org", "remove", "octo-org/sdk").code == 0
+    changed(call, "update")
+    assert not holds(secret)
+
+
 def holds(words: str) -> bool:
     files = [file for file in (organisation_folder(None) / INDEX).rglob("*") if file.is_file()]
     return any(words.encode() in file.read_bytes() for file in files)

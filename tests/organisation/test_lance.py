@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lancedb
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,6 +226,35 @@ def test_what_was_forgotten_leaves_the_files(
             assert len(found(index, words[5])) == 5
             sizes.append(sum(file.stat().st_size for file in (tmp_path / name).rglob("*tokens.lance")))
     assert (sizes[0] > sizes[1] + 10_000) is (way == "nothing")
+
+
+@pytest.mark.slow
+def test_what_was_forgotten_leaves_a_large_file_also_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first time moves rows of each file: those of the next time have to be others."""
+    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    secret, many, forgotten = "zqxjkvbp", LARGE_FILE + 1_000_000, 700_001
+    with open_candidates(str(tmp_path), "17") as index:
+        index.rebuild([])
+        database = lancedb.connect(str(tmp_path / "17"))
+        (name,) = (name for name in database.list_tables().tables if name.startswith("threads-"))
+        table, numbers = database.open_table(name), pa.array(range(many), pa.int64())
+        rows = {
+            "key": [f"1/%23{number}" for number in range(many)],
+            "repository": [1] * many,
+            "revision": [1] * many,
+            "created": pa.compute.multiply(numbers, 1000),
+            "terms": [""] * many,
+            "document": [secret if number == forgotten else "" for number in range(many)],
+        }
+        table.add(pa.table(rows, schema=table.schema))
+        index.compact(purges=True)
+        index.delete(1, [forgotten])
+        assert secret.encode() in content(tmp_path)
+        for _ in range(2):
+            index.compact(purges=True)
+        assert secret.encode() not in content(tmp_path)
 
 
 def content(folder: Path) -> bytes:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from bot.server.model import Lease, PendingWork, RepositoryKey, RunReport
+from bot.server.database import written
+from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     MOST_CHANGED,
+    NEXT_PURGE,
     PURGE_AFTER,
     OrganisationChanges,
     installation_of,
+    note_run,
     people_digest,
     queue_key,
 )
@@ -187,21 +191,64 @@ def test_a_repository_that_is_gone_is_noted_with_that(queue: Queue) -> None:
     assert rows(queue) == [("7-70", "")]  # it is back
 
 
+def purges(queue: Queue, hours: int) -> Iterator[int]:
+    """The minutes from now at which files are written again, within so many hours."""
+    for minute in range(60 * hours):
+        if changes_of(queue).is_purge_due(7):
+            yield minute
+        queue.clock.ahead += MINUTE
+
+
 def test_files_are_written_again_twice_once_the_index_has_what_was_noted(queue: Queue) -> None:
-    changes = switched_on(queue)
+    changes, told = switched_on(queue), list[int]()
     changes.note_forgotten(7)
-    assert not changes.is_purge_due(7)
+    changes.note_forgotten(8)
     changes.read_again([REPOSITORY])
-    for left in range(3):
-        queue.clock.ahead += PURGE_AFTER
-        assert changes.is_purge_due(7)
-        assert not changes.is_purge_due(8)
+    for minute in purges(queue, 3):
         changes.purged(7)
-        assert not changes.is_purge_due(7)
-        if left == 0:  # it did not count: a change waits that may be the one
+        if not told:  # it did not count: a change waits that may be the one
             changes.done(changes.take(7))
-    queue.clock.ahead += PURGE_AFTER
-    assert not changes.is_purge_due(7)
+        told.append(minute)
+    assert told == [11, 11 + 22, 11 + 22 + 11]
+    assert changes.is_purge_due(8)
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_files_are_written_again_ever_more_seldom_while_that_fails_or_does_not_count(
+    queue: Queue, failed: bool
+) -> None:
+    changes, told = switched_on(queue), list[int]()
+    changes.note_forgotten(7)
+    if not failed:
+        changes.read_again([REPOSITORY])  # nobody can read it
+    for minute in purges(queue, 48):
+        changes.purged(7, failed=failed)
+        told.append(minute)
+    between = [later - first for first, later in pairwise(told)]
+    assert between == [22, 44, 88, 176, 352, 360, 360, 360, 360, 360, 360]
+    changes.note_forgotten(7)
+    assert list(purges(queue, 1))[:1] == [11], "what is forgotten now need not wait as long"
+
+
+def test_what_a_run_notes_while_files_are_written_is_not_taken_for_written(queue: Queue) -> None:
+    """In PostgreSQL both are in their transactions at once."""
+    changes, work = indexed(queue), begun(queue)
+    changes.note_forgotten(7)
+    with queue.inbox.database.transaction() as ending:
+        sql = "update heartbeats set note = :note where name = :name"
+        ending.change(sql, note=written({"left": 1}), name=f"{NEXT_PURGE}7")
+    purging = threading.Thread(target=changes.purged, args=(7,))
+    with queue.inbox.database.transaction() as ending:
+        note_run(ending, work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0, queue.clock())
+        purging.start()
+        purging.join(0.5)
+    purging.join(30)
+    changes.done(changes.take(7))
+    for _ in range(2):
+        queue.clock.ahead += 2 * PURGE_AFTER
+        assert changes.is_purge_due(7)
+        changes.purged(7)
+    assert not list(purges(queue, 1))
 
 
 def test_what_belongs_into_the_index_is_found_when_it_is_switched_on_and_when_the_scope_changes(queue: Queue) -> None:

@@ -14,10 +14,12 @@ from bot.github.events import ORGANISATION
 from bot.server.inbox import Inbox
 from bot.server.installations import within
 from bot.server.model import Priority, RepositoryKey
+from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_register import OrganisationRegister
+from bot.server.scope import EVERYTHING
 from tests.server.queues import Queue, arrival, leased
 
-APP, SDK, PLUGIN, FOREIGN = RepositoryKey(7, 1), RepositoryKey(7, 2), RepositoryKey(7, 3), RepositoryKey(8, 1)
+APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
 PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
 OF_SDK = OrganisationKey(SDK.number, 57)
 
@@ -130,6 +132,14 @@ def test_what_a_comment_shows_no_more_concerns_it_no_more(register: Organisation
     assert renewed(queue.inbox) == []
 
 
+def test_a_comment_that_shows_two_that_are_left_out_is_worked_out_once(
+    register: OrganisationRegister, queue: Queue
+) -> None:
+    register.show(APP, 5, [OrganisationKey(PLUGIN.number, 1)])
+    register.left_out([SDK, PLUGIN])
+    assert renewed(queue.inbox) == SHOWN
+
+
 def test_many_comments_are_put_at_once(register: OrganisationRegister, queue: Queue) -> None:
     for number in range(100, 1_300, 2):
         register.show(PLUGIN, number, [OF_SDK])
@@ -169,3 +179,49 @@ def test_a_repository_that_changes_while_its_run_begins_and_the_run_do_not_wait_
         within(beginning, queue.inbox.now).began(APP, "octo-org/r1", private=False)
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
+
+
+WRITES: list[Callable[[OrganisationRegister], object]] = [
+    lambda register: register.lost(SDK, "uninstalled"),
+    lambda register: register.saw(SDK, "octo-org/sdk", private=True, visibility=PRIVATE),
+    lambda register: register.share(SDK, ["octo-org/*"]),
+    lambda register: register.left_out([OTHER, SDK]),
+    lambda register: register.changed(SDK, [56, 57]),
+]
+
+
+@pytest.mark.parametrize("second", [SDK.text, PLUGIN.text, queue_key(7)])
+@pytest.mark.parametrize("write", WRITES)
+def test_whoever_adds_work_for_several_keys_and_a_change_do_not_wait_for_each_other(
+    register: OrganisationRegister,
+    queue: Queue,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[OrganisationRegister], object],
+    second: str,
+) -> None:
+    """As the webhook, a change of the other repository, or the end of a run do: statement by statement, in order."""
+    monkeypatch.setattr("bot.server.organisation_register.MANY", 1)
+    register.show(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
+    for repository in (APP, SDK, PLUGIN):
+        queue.inbox.put([arrival(repository.text, repository, 1)])
+    changes = OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
+    changes.align("/srv/index", EVERYTHING)
+    changes.read_again([SDK])
+    faults = list[WorldError]()
+
+    def written() -> None:
+        try:
+            write(register)
+        except WorldError as error:
+            faults.append(error)
+
+    other = threading.Thread(target=written)
+    with queue.inbox.database.transaction() as adding:
+        queue.inbox.queue.add(adding, [(APP.text, Priority.CHANGE, 1)])
+        other.start()
+        other.join(0.5)  # it waits for that key
+        queue.inbox.queue.add(adding, [(second, Priority.CHANGE, 1)])
+    other.join(30)
+    assert (other.is_alive(), faults) == (False, [])
+    waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(state="waiting")}
+    assert waiting >= {(APP, ORGANISATION), (PLUGIN, ORGANISATION)}
