@@ -59,7 +59,7 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
     own threads, then those whose change is the oldest.
 
     In a run that may not post, only what may not be shown any more is taken out, and only out of comments that show
-    other repositories. What is put off stays owed, so the comments that the event does not name wait for a calm event.
+    other repositories. Those that the event does not name are looked at only in a calm run, as they stay owed.
     """
     found, event = Renewals(), state.event
     named = [Renewal(number, 0, number, run.now) for number in event.numbers]  # memory may have had no room for them
