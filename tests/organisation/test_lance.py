@@ -27,6 +27,7 @@ from bot.organisation.lance import LARGE_FILE, LanceCandidates, open_candidates
 from bot.organisation.rows import row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable
+from tests.examples import THOROUGH
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -229,6 +230,7 @@ def test_what_was_forgotten_leaves_the_files(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not THOROUGH, reason="two million rows: every night")
 def test_what_was_forgotten_leaves_a_large_file_also_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
