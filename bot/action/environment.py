@@ -1,29 +1,20 @@
-"""Reads the runner's environment, and writes outputs and files for the next steps."""
+"""Reads the runner's environment, prepares the process, and writes lines and files that the runner keeps."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import resource
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.comment.clean_text import plain_log_line
-from bot.comment.prompt import Markdown, as_markdown, render
 from bot.errors import UserError, WorldError
-from bot.github.client import WRITE_GAP
-from bot.pipeline.publish import CommentResult
-from bot.questions.context import RecentConversations, history_of
-from bot.questions.requests import MIN_CHARS
+from bot.github.budget import WRITE_GAP
 
 SERVER = "https://github.com"
 FOLDER = ".precedent"
-MAX_CONTEXT = 120_000
-"""Characters of a context file; the issue's history fills what the findings leave."""
-
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -75,43 +66,6 @@ def prepare_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def outputs(spoken: CommentResult, context: str) -> str:
-    """The output file's text: numbers, booleans, and our own URLs, paths and reasons; never a stranger's words."""
-    matches = [
-        {"number": match.id, "state": match.state, "similarity": match.similarity}
-        for match in (*spoken.context.seen_before, *spoken.context.open_now)
-    ]
-    values = {
-        "matches": json.dumps(matches),
-        "context": context,
-        "comment-id": str(spoken.comment.id) if spoken.comment else "",
-        "comment-url": spoken.comment.url if spoken.comment else "",
-        "spoke": "true" if spoken.spoke else "false",
-        "would-speak": "true" if spoken.action == "would say" else "false",
-        "reason": " ".join(spoken.reason.split()),
-    }
-    fence = f"precedent_{secrets.token_hex(16)}"
-    return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
-
-
-def context_file(around: RunnerEnvironment, spoken: CommentResult, past: RecentConversations | None = None) -> str:
-    """Write a Markdown file for an agent's prompt. Returns its path, "" if there is nothing to write.
-
-    ``past`` holds the issue's recent conversations. A single message is left out, as the agent has it.
-    """
-    found = "" if spoken.context.is_empty else as_markdown(spoken.context)
-    history = _history(past, MAX_CONTEXT - len(found or as_markdown(spoken.context, "\n"))) if past else ""
-    text = as_markdown(spoken.context, history) if found or history else ""
-    return leave(around, f"context-{spoken.id}.md", text) if text else ""
-
-
-def _history(past: RecentConversations, room: int) -> str:
-    if room < MIN_CHARS or sum(len(one.turns) for one in past.conversations) < 2:
-        return ""
-    form = Markdown(past.zone, is_part=True)
-    return render(history_of(past, form, room), form)
-
-
 def leave(around: RunnerEnvironment, name: str, text: str) -> str:
     """Write a file for the next steps. Returns its path as they know it.
 
@@ -137,3 +91,8 @@ def append(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error
+
+
+def say(line: str) -> None:
+    """One line of the log."""
+    print(line, flush=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from bot.action.environment import RunnerEnvironment, append, context_file, outputs
+from bot.action.environment import RunnerEnvironment, append, say
+from bot.action.outputs import context_file, outputs
 from bot.comment.catalogue import numbered
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.comment.defang import inline, link
@@ -181,8 +182,3 @@ def sent(used: ApiUsage) -> str:
     rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counted)
     graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""
     return f"API: {rest}.{graphql}"
-
-
-def say(line: str) -> None:
-    """One line of the log."""
-    print(line, flush=True)

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, hour_ends, whole_number
 
+WRITE_GAP = 1.0
+"""Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
+
 RESERVE = 0.3
 """The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
 five requests each. The reading still has the larger part."""

@@ -10,15 +10,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from bot.domain.thread_json import parse_time
-from bot.github.budget import Rate, RequestBudget
+from bot.github.budget import WRITE_GAP, Rate, RequestBudget
 from bot.github.errors import CATCHES_UP, CORE, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.threads import OwnComment, own_comment
 from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
-
-WRITE_GAP = 1.0
-"""Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
 
 HOPS = 4
 """Most redirects that one request follows."""

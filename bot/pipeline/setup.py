@@ -1,4 +1,4 @@
-"""Builds the parts of a run: settings from the default branch, memory, GitHub, page sources."""
+"""Builds the parts of a run: settings, memory, GitHub, page sources."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
 from bot.errors import PrecedentError, UserError
-from bot.git.remote_files import Head, open_head, read_head
+from bot.git.remote_files import Head, open_head
 from bot.github.budget import RequestBudget
-from bot.github.client import WRITE_GAP, GitHubClient
+from bot.github.client import GitHubClient
 from bot.github.discussion_comments import DiscussionComments
 from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
@@ -29,34 +29,13 @@ from bot.memory.model_store import Embedder
 from bot.memory.store import Store
 from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
+from bot.pipeline.site import RepositorySite, SettingsFiles
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import CONFIG_PATH, TEMPLATES, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"
-
-
-@dataclass(frozen=True, slots=True)
-class RepositorySite:
-    """A repository and how to reach it. ``workspace`` is the folder that may hold text models.
-
-    ``own_login`` is the account that writes our comments, "" for the one in the settings; ``instance`` is in their
-    marker. ``write_gap``: seconds between two writes.
-    """
-
-    repository: str
-    token: str = field(repr=False)
-    api_url: str
-    server_url: str
-    own_login: str = ""
-    instance: str = "action"
-    workspace: Path = Path()
-    write_gap: float = WRITE_GAP
-
-    @property
-    def url(self) -> str:
-        return f"{self.server_url}/{self.repository}.git"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +82,13 @@ class RunListener(Protocol):
 
 
 def read_settings(
-    site: RepositorySite, config: str, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
+    fetched: SettingsFiles, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
 ) -> RepositorySettings:
-    """Read the settings and templates from the default branch, and apply ``change`` to the settings.
+    """Read the settings and templates from these files, and apply ``change`` to the settings.
 
     With bad settings the run still remembers everything; its comments are promised for when the settings are fixed.
     """
-    head, files = read_head(site.url, site.token, [config, *TEMPLATES])
+    config, head, files = fetched
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     if config not in files and config != CONFIG_PATH:

@@ -16,6 +16,7 @@ from bot.memory.memory import Memory
 from bot.memory.places import RECORD_FOLDER
 from bot.organisation.documents import MemorySource, changed_threads
 from bot.pipeline.setup import branch_store, read_settings
+from bot.pipeline.site import fetch_settings
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.changed_threads import numbered
 from bot.server.log import caught, guarded
@@ -161,7 +162,7 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
     try:
         grant = run.tokens.grant(repository, revision)
         site = repository_site(grant, run)
-        settings = read_settings(site, CONFIG_PATH, RunLog()).settings
+        settings = read_settings(fetch_settings(site, CONFIG_PATH), RunLog()).settings
     except (NotInstalled, Unauthorised):
         run.tokens.forget(repository)
         raise

@@ -45,13 +45,13 @@ from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import (
     MUTED,
     RepositorySettings,
-    RepositorySite,
     branch_store,
     build_run_context,
     embedder,
     open_repository_memory,
     read_settings,
 )
+from bot.pipeline.site import RepositorySite, fetch_settings
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import fields_of, run_context
 from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesced
@@ -254,7 +254,7 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        chosen = read_settings(site, CONFIG_PATH, self.run_log)
+        chosen = read_settings(fetch_settings(site, CONFIG_PATH), self.run_log)
         if scope.observes(grant.name) and chosen.settings.mode != "off":
             chosen = replace(chosen, settings=replace(chosen.settings, mode="summary"))
         register.share(repository, chosen.settings.organisation.share_with)

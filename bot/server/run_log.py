@@ -13,7 +13,8 @@ from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
 from bot.pipeline.publish import CommentResult
-from bot.pipeline.setup import ApiUsage, RepositorySite
+from bot.pipeline.setup import ApiUsage
+from bot.pipeline.site import RepositorySite
 from bot.server.spans import span
 
 MOST_NOTES = 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.domain.thread import ThreadId
 from bot.errors import WorldError
-from bot.github.client import WRITE_GAP
+from bot.github.budget import WRITE_GAP
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache

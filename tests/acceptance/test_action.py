@@ -860,8 +860,15 @@ def test_the_file_for_an_agent_has_no_words_that_are_never_quoted(stage: Stage) 
 
 
 @pytest.mark.slow
-def test_what_a_run_may_not_need_is_not_loaded_with_the_action() -> None:
-    names = ("numpy", "whoosh", "bot.evaluation.report")
-    script = f"import sys, bot.action.main; print([name for name in {names} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("bot.action.main", ("github", "jinja2", "requests", "numpy", "whoosh", "bot.memory", "bot.pipeline.handle")),
+        ("bot.action.run", ("numpy", "whoosh", "bot.evaluation.report")),
+    ],
+    ids=["before the settings are asked for", "before the event is handled"],
+)
+def test_what_a_run_may_not_need_is_not_loaded(module: str, names: tuple[str, ...]) -> None:
+    script = f"import sys, {module}; print([name for name in {names} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -15,7 +15,8 @@ from zoneinfo import TZPATH
 
 import pytest
 
-from bot.action.environment import MAX_CONTEXT, context_file, read_environment
+from bot.action.environment import read_environment
+from bot.action.outputs import MAX_CONTEXT, context_file
 from bot.cli import main
 from bot.cli.commands.context import run_context
 from bot.comment.prompt import DATA_NOTICE

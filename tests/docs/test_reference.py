@@ -14,7 +14,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.action.environment import outputs
+from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
 from bot.pipeline.publish import CommentResult

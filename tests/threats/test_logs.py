@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.action.environment import append, context_file, leave, outputs, read_environment
+from bot.action.environment import append, leave, read_environment
+from bot.action.outputs import context_file, outputs
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.domain.answer import CondensedTurn, Context, Match
 from bot.errors import WorldError

@@ -42,7 +42,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.learn import EVENT_SECONDS, LEAST_THREADS, learner
-from bot.pipeline.setup import RepositorySite
+from bot.pipeline.site import RepositorySite
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 

@@ -1,0 +1,49 @@
+"""A repository, how to reach it, and the files with its settings. Loads little, as a run begins with these files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.git.remote_files import read_head
+from bot.github.budget import WRITE_GAP
+from bot.settings.yaml_file import TEMPLATES
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySite:
+    """A repository and how to reach it. ``workspace`` is the folder that may hold text models.
+
+    ``own_login`` is the account that writes our comments, "" for the one in the settings; ``instance`` is in their
+    marker. ``write_gap``: seconds between two writes.
+    """
+
+    repository: str
+    token: str = field(repr=False)
+    api_url: str
+    server_url: str
+    own_login: str = ""
+    instance: str = "action"
+    workspace: Path = Path()
+    write_gap: float = WRITE_GAP
+
+    @property
+    def url(self) -> str:
+        return f"{self.server_url}/{self.repository}.git"
+
+
+class SettingsFiles(NamedTuple):
+    """The settings file (at ``config``) and the templates of a repository, as far as there are any, by path.
+
+    ``head`` is the commit of the default branch that they are from.
+    """
+
+    config: str
+    head: str
+    files: dict[str, bytes]
+
+
+def fetch_settings(site: RepositorySite, config: str) -> SettingsFiles:
+    """Fetch them from the default branch. Raises StoreError."""
+    return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATES]))
