@@ -30,6 +30,7 @@ _ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 _SETTINGS = {
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
+    "core.fsync": "none",  # what is lost in a power cut is on the server, and is fetched again
     "core.hooksPath": os.devnull,
     "core.symlinks": "false",
     "fetch.fsckObjects": "true",

@@ -27,6 +27,7 @@ READ_SERVICE, WRITE_SERVICE = "git-upload-pack", "git-receive-pack"
 REPOSITORY = re.compile(r"/([\w.-]+/[\w.-]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)", re.ASCII)
 SETTINGS = {
     "http.receivepack": "true",
+    "core.fsync": "none",
     "uploadpack.allowFilter": "true",
     "uploadpack.allowAnySHA1InWant": "true",
     "receive.autogc": "false",

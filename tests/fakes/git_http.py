@@ -133,9 +133,10 @@ class GitServer(Loopback):
 
 def _git(repository: Path, *words: str, given: bytes = b"") -> str:
     """What git prints, whatever the machine's own settings are."""
-    author = ("-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com")
+    settings = ("user.name=octocat", "user.email=octocat@users.noreply.github.com", "core.fsync=none")
+    given_settings = [word for setting in settings for word in ("-c", setting)]
     clean = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    command = ["git", "-C", str(repository), *author, *words]
+    command = ["git", "-C", str(repository), *given_settings, *words]
     return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env=clean).stdout.decode().strip()
 
 
