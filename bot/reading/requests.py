@@ -229,8 +229,8 @@ def recall_question(
     that are rhetorical, somebody else's, or answered at once do not count; nor do those that end like a statement.
     """
     patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
-    spans = [span for span in read(text).inline_code if " " in span]
-    code = [span for span in spans if any(pattern.match(_Words.of(span).text) for pattern in patterns)]
+    spans = {span: _Words.of(span).text for span in read(text).inline_code if " " in span}
+    code = [span for span, words in spans.items() if any(pattern.match(words) for pattern in patterns)]
     said = [sentence[:MAX_SENTENCE].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
     for sentence, following in zip(said[:MAX_SENTENCES], [*said[1:], ""], strict=False):
         if _ANSWERED.match(following) or _RHETORICAL.search(sentence) or any(map(sentence.startswith, code)):
