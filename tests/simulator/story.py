@@ -242,8 +242,9 @@ class Story:
         """(5) An event alone, where nothing is disturbed, costs two reads and one write at most.
 
         Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
-        is the timeline of a thread that was closed, where another one changed too, such as by our own comment. Who asks
-        gets a reply of its own, and where replies stand numbers of comments tell nothing. What a comment of ours shows
+        is looking up the open pull requests of open issues that are shown, and where another thread changed too, such
+        as by our own comment, the timeline of a thread that was closed, or its comments to find ours. Who asks gets a
+        reply of its own, and where replies stand numbers of comments tell nothing. What a comment of ours shows
         costs what it takes to keep that true.
         """
         alone, self.since = self.since == 1, 0
@@ -258,7 +259,9 @@ class Story:
         writes = [path for _, path, _ in ran.seen.sent if path != "/graphql"]
         self.count_up.add("usual events, undisturbed")
         ends = [path.rpartition("/")[2] for path in reads]
-        most = 3 if "timeline" in ends and any(path.endswith("/issues/comments") for path in reads) else 2
+        is_whole = "timeline" in ends or any(path.endswith(f"/{ran.delivery.number}/comments") for path in reads)
+        is_of_all = any(path.endswith("/issues/comments") for path in reads)
+        most = 2 + (is_whole and is_of_all) + ("graphql" in ends)
         if len(reads) > most or len(writes) > 1:
             self.costly.append(f"(5) {ran.delivery.label} cost {reads} and {writes}")
 
