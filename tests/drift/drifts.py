@@ -68,7 +68,7 @@ DRIFTS = {
         "loud",
     ),
     "an output by another name": Drift("action.yml", "  comment-id:\n", "  comment_id:\n", REFERENCE, "comment_id"),
-    "an output of the code": Drift("bot/action/environment.py", '"spoke": "true"', '"said": "true"', REFERENCE, "said"),
+    "an output of the code": Drift("bot/action/outputs.py", '"spoke": "true"', '"said": "true"', REFERENCE, "said"),
     "an input in the README's workflow": Drift(
         "README.md", "          dry-run: ${{", "          dryrun: ${{", REFERENCE, "README.md"
     ),

@@ -1,8 +1,9 @@
-"""`precedent deliveries`, run as it is typed, on a queue in SQLite and in PostgreSQL."""
+"""`precedent deliveries` on a queue in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pwd
@@ -16,11 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli.main import main
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
+from tests.cli.console import Ended
+from tests.server.own_log import own_log
 from tests.server.queues import keys, leased
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +41,13 @@ class Server:
     inbox: Inbox
     where: tuple[str, str]
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> Ended:
         return typed(*arguments, *self.where)
 
     def told(self, *arguments: str) -> object:
         done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        assert done.code == 0, done.err
+        return done.data
 
     @property
     def states(self) -> list[str]:
@@ -51,10 +55,21 @@ class Server:
         return [row.state for row in reversed(self.inbox.deliveries())]
 
 
-def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bot", "deliveries", *arguments]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
-    return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
+def typed(*arguments: str) -> Ended:
+    """The command in this process, whose log it sets up."""
+    out, err = io.StringIO(), io.StringIO()
+    with own_log(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(["deliveries", *arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(autouse=True)
+def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PRECEDENT_") and "TEST" not in name]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture
@@ -86,8 +101,8 @@ def end(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
 @pytest.mark.slow
 def test_deliveries_are_listed_newest_first(server: Server) -> None:
     done = server.run("list")
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [
+    assert done.code == 0
+    assert done.out.splitlines() == [
         "3\twaiting\t2026-01-05T14:00:00+00:00\t17-43\tocto-org/other\tpush\t",
         "2\twaiting\t2026-01-05T13:00:00+00:00\t17-43\tocto-org/other#8\tissue_comment.created\t",
         f"1\tdead\t2026-01-05T12:00:00+00:00\t17-42\tocto-org/hello-world#7\tissues.opened\t{NOT_PERMITTED}",
@@ -109,7 +124,7 @@ def numbers(found: object) -> list[int]:
 
 @pytest.mark.slow
 def test_one_is_shown_with_its_last_run(server: Server) -> None:
-    shown = server.run("show", "1").stdout.splitlines()
+    shown = server.run("show", "1").out.splitlines()
     assert f"reason       {NOT_PERMITTED}" in shown
     assert "repository   octo-org/hello-world" in shown
     assert [line for line in shown if line.startswith("run stages")] == [
@@ -120,9 +135,9 @@ def test_one_is_shown_with_its_last_run(server: Server) -> None:
     told = server.told("show", "1")
     assert isinstance(told, dict)
     assert (told["number"], told["issue"], told["run"]["worker"]) == (1, 7, "test")
-    assert "run" not in server.run("show", "2").stdout, "it has not run yet"
+    assert "run" not in server.run("show", "2").out, "it has not run yet"
     done = server.run("show", "99")
-    assert (done.returncode, done.stderr) == (
+    assert (done.code, done.err) == (
         2,
         "precedent deliveries: there is no delivery 99: it was never stored, or was removed because of its age\n",
     )
@@ -131,19 +146,19 @@ def test_one_is_shown_with_its_last_run(server: Server) -> None:
 @pytest.mark.slow
 def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) -> None:
     done = server.run("replay", "1", "2", "--why", "the permission\x1b[31m is there")
-    assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
+    assert done.out == "1 to be tried again, 1 not: not dead, or not there\n"
     found = server.inbox.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
     assert REPOSITORY.text in keys(server.inbox)
-    line = json.loads(done.stderr)
+    line = json.loads(done.err)
     assert (line["message"], line["who"], line["chosen"]) == ("replay: 1 of 2 deliveries", WHO, "1 2")
     why = "the permission[31m is there"
     (entry,) = server.told("audit")  # type: ignore[misc]
     assert entry | {"time": ""} == {
         "number": 1, "time": "", "who": WHO, "action": "replay", "done": 1, "asked": 2, "which": "1 2", "why": why,
     }  # fmt: skip
-    header, row = server.run("audit", "--header").stdout.splitlines()
+    header, row = server.run("audit", "--header").out.splitlines()
     assert header == "number\ttime\twho\taction\tdone\tasked\twhich\twhy"
     assert row.split("\t") == ["1", entry["time"], WHO, "replay", "1", "2", "1 2", why]
 
@@ -179,7 +194,7 @@ def test_all_dead_ones_at_once_or_those_that_a_filter_leaves(server: Server) -> 
     assert server.told("replay", "--all-dead") == {"asked": 1, "done": 1}
     assert server.states == ["dropped", "waiting", "waiting"]
     done = server.run("drop", "--all-dead")
-    assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
+    assert (done.code, done.out) == (0, "0 dropped\n"), "there is none any more"
     audit = server.told("audit")
     assert isinstance(audit, list)
     assert [each["which"] for each in audit] == [
@@ -195,7 +210,7 @@ def test_a_running_or_finished_one_can_be_neither_dropped_nor_replayed(server: S
     assert work is not None
     server.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert server.inbox.begin(leased(server.inbox, OTHER)) is not None
-    assert server.run("drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert server.run("drop", "2", "3").out == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
     assert server.states == ["dead", "done", "working"]
 
 
@@ -207,17 +222,17 @@ def test_a_list_can_be_seen_while_nothing_can_be_written(server: Server, tmp_pat
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
         other.execute("create trigger full before update on heartbeats begin select raise(abort, 'disk full'); end")
     done = server.run("list", "--state", "dead")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1\tdead")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("1\tdead")
 
 
 @pytest.mark.postgres
 def test_it_says_so_when_the_database_is_away() -> None:
     done = typed("list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
-    assert done.returncode == 1
-    assert done.stderr.startswith("precedent deliveries: the queue's database does not answer (")
-    assert "hushhush" not in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert done.code == 1
+    assert done.err.startswith("precedent deliveries: the queue's database does not answer (")
+    assert "hushhush" not in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 HELP = "see --help"
@@ -241,13 +256,13 @@ def test_a_senseless_combination_is_refused_and_nothing_is_done(
     arguments: list[str], said: str, tmp_path: Path
 ) -> None:
     done = typed(*arguments, "--data", str(tmp_path))
-    assert (done.returncode, done.stderr) == (2, f"precedent deliveries: {said}\n")
+    assert (done.code, done.err) == (2, f"precedent deliveries: {said}\n")
 
 
 @pytest.mark.slow
 def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
     done = server.run("list", "--repo", "other")
-    assert (done.returncode, done.stderr) == (
+    assert (done.code, done.err) == (
         2,
         "precedent deliveries: --repo: 'other' is neither OWNER/NAME nor a key such as 17-42\n",
     )
@@ -256,8 +271,8 @@ def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
 @pytest.mark.parametrize("name", ["--reason", "--repo"])
 def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path) -> None:
     done = typed("drop", "--all-dead", name, "", "--data", str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"precedent deliveries: argument {name}: it is empty; see")
+    assert done.code == 2
+    assert done.err.startswith(f"precedent deliveries: argument {name}: it is empty; see")
 
 
 @pytest.mark.slow
@@ -268,14 +283,16 @@ def test_texts_cannot_forge_lines_or_control_a_terminal(server: Server) -> None:
     server.inbox.put([Arrival("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
     end(server.inbox, RepositoryKey(17, 44), hostile)
     for arguments in (("list", "--repo", "17-44"), ("show", "4")):
-        told = server.run(*arguments).stdout
+        told = server.run(*arguments).out
         assert "\x1b" not in told
         assert "x 9 dead[2J" in told
         assert not [line for line in told.splitlines() if line.startswith("9")]
 
 
 def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
-    done = typed("list", "--data", str(tmp_path))
+    """In a process of its own, as somebody types it."""
+    command = [sys.executable, "-m", "bot", "deliveries", "list", "--data", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     where = f"there is no queue in {tmp_path}: give the server's --data or --database-url"
     assert done.stderr == f"precedent deliveries: {where}\n"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bot.server.log import HIDDEN, MOST, Lines, guarded, log_fields, write_logs
 from bot.server.options import Misconfigured
+from tests.server.own_log import own_log
 
 SECRET = "It's a Secret to Everybody"
 
@@ -33,15 +34,10 @@ def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """What this process logs, for once."""
-    root, ours = logging.getLogger(), logging.getLogger("bot")
-    before = (list(root.handlers), root.level, ours.level)
     stream = io.StringIO()
-    write_logs("json", [SECRET], stream)
-    yield stream
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = before[0]
-    root.setLevel(before[1])
-    ours.setLevel(before[2])
+    with own_log():
+        write_logs("json", [SECRET], stream)
+        yield stream
 
 
 def test_a_line_is_an_object_with_time_level_and_message() -> None:
