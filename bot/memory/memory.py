@@ -303,7 +303,10 @@ class Memory:
         self._went_back = went_back or manifest.lacks(known)
         if self._went_back:
             self.notes.add(WENT_BACK)
-        self.taken |= {key for key, said in now.answers.items() if said != before.answers.get(key)}
+        promised = {said.id: said for changes in staged for said in changes.answers if said.state == "pending"}
+        self.taken |= {
+            key for key, said in now.answers.items() if _is_taken(promised[key], before.answers.get(key), said)
+        }
         self.taken_requests |= {
             key
             for key, request in now.requests.items()
@@ -365,6 +368,18 @@ def _stored(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
         {one for each in linked.values() for one in each.comments},
         {one for each in linked.values() for one in each.notices},
     )
+
+
+def _is_taken(promised: AnswerRecord, before: AnswerRecord | None, now: AnswerRecord) -> bool:
+    """Whether the run that left the answer ``now`` took up what this one has ``promised`` to say.
+
+    A run that only counted thumbs did not, nor one that saw what had become of an earlier promise; but a comment that
+    a person deleted is not written again.
+    """
+    if before is None or now.at != before.at or now.question != before.question or now.state == "removed":
+        return now != before
+    is_settled = now.state != before.state and promised.at == before.at
+    return is_settled or now.trying_since not in (None, before.trying_since)
 
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:

@@ -192,6 +192,39 @@ def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
     assert two.taken_requests == set()
 
 
+EARLIER = AnswerRecord(7, "pending", at(0), text_hash="a", question="first", trying_since=at(0))
+SAID = replace(EARLIER, state="said", comment_id=70, trying_since=None)
+NEWER = AnswerRecord(7, "pending", at(3), text_hash="b", question="second", trying_since=at(3))
+AGAIN = replace(EARLIER, trying_since=at(3))
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "promised", "is_taken"),
+    [
+        pytest.param(EARLIER, SAID, NEWER, False, id="it saw that an earlier promise was kept"),
+        pytest.param(SAID, replace(SAID, ups=2), NEWER, False, id="it counted thumbs"),
+        pytest.param(EARLIER, SAID, AGAIN, True, id="it saw that this promise was kept"),
+        pytest.param(EARLIER, replace(EARLIER, trying_since=at(2)), AGAIN, True, id="it tries this promise again"),
+        pytest.param(SAID, replace(NEWER, at=at(2), trying_since=at(2)), NEWER, True, id="it promised the same"),
+        pytest.param(EARLIER, replace(SAID, question="second"), NEWER, True, id="it answered the same"),
+        pytest.param(SAID, replace(SAID, state="removed"), NEWER, True, id="it saw that a person deleted the comment"),
+        pytest.param(None, NEWER, AGAIN, True, id="it was the first to answer"),
+    ],
+)
+def test_of_two_runs_that_promise_an_answer_one_gives_it(
+    shelf: Place, before: AnswerRecord | None, meanwhile: AnswerRecord, promised: AnswerRecord, is_taken: bool
+) -> None:
+    if before:
+        keep(shelf, answers=(before,))
+    one, two = shelf.memory(), shelf.memory()
+    one.stage(Changes(answers=(meanwhile,)))
+    two.stage(Changes(records=(issue(7),), answers=(promised,)))
+    assert one.commit("one")
+    assert two.commit("two")
+    assert two.taken == ({7} if is_taken else set())
+    assert shelf.memory().state.answers([7]) == {7: meanwhile if is_taken else promised}
+
+
 # -- threads that are gone -------------------------------------------------------------------------------------------
 
 
