@@ -55,7 +55,8 @@ def filled(value: Any, texts: Iterator[str]) -> Any:
     if isinstance(value, str) and not isinstance(value, Enum):
         return next(texts)
     if isinstance(value, tuple):
-        return tuple(filled(item, texts) for item in value)
+        items = [filled(item, texts) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_dataclass(value) and not isinstance(value, type):
         given = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in KEPT}
         return replace(value, **{name: filled(item, texts) for name, item in given.items()})
