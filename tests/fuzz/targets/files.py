@@ -117,8 +117,9 @@ def _paths(text: str) -> None:
     pattern, _, path = text.partition("\n")
     pattern, path = pattern[:200], path[:4_096]  # as the settings and the file system have it
     found = Globs([pattern])
+    is_path = all(path.split("/"))  # git has no names that are empty
     require(
-        not found.match(path) or found.lead(path.rpartition("/")[0] or ".") or "/" not in path,
+        not (is_path and found.match(path)) or found.lead(path.rpartition("/")[0]) or "/" not in path,
         "a file matches whose folder does not lead to it",
     )
 
