@@ -11,7 +11,7 @@ from functools import partial
 from threading import Thread
 
 from bot.action.environment import prepare_process, read_environment, say
-from bot.action.task import Task, read_task
+from bot.action.task import RunTask, read_task
 from bot.comment.clean_text import log_line
 from bot.errors import PrecedentError, bug
 from bot.github.budget import WRITE_GAP
@@ -37,9 +37,9 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
         return 1
 
 
-def _in_background(read: Callable[[], Task]) -> Callable[[], Task]:
+def _in_background(read: Callable[[], RunTask]) -> Callable[[], RunTask]:
     """Start reading. What is returned waits for the task, and raises what reading it raised."""
-    outcome: Future[Task] = Future()
+    outcome: Future[RunTask] = Future()
 
     def work() -> None:
         try:

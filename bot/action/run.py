@@ -9,7 +9,7 @@ from datetime import datetime
 
 from bot.action.environment import RunnerEnvironment, leave
 from bot.action.report import ActionReport, write_report
-from bot.action.task import Task
+from bot.action.task import RunTask
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.events import CALM
@@ -30,7 +30,7 @@ KEPT = "which goes with the job unless a step uploads it: docs/getting-started.m
 """Follows the path of the report that a rebuild leaves."""
 
 
-def run_task(task: Callable[[], Task], around: RunnerEnvironment, now: datetime) -> int:
+def run_task(task: Callable[[], RunTask], around: RunnerEnvironment, now: datetime) -> int:
     """Wait for the task, do it, and report. Returns the exit code; PrecedentError where no report can be made."""
     report = ActionReport()
     try:
@@ -41,7 +41,7 @@ def run_task(task: Callable[[], Task], around: RunnerEnvironment, now: datetime)
     return report.code
 
 
-def _run(task: Task, around: RunnerEnvironment, now: datetime, report: ActionReport) -> None:
+def _run(task: RunTask, around: RunnerEnvironment, now: datetime, report: ActionReport) -> None:
     event, inputs = task.event, task.inputs
     if not task.fetched:
         report.note(f"Precedent does not handle the event {event.name}: nothing was done.")
@@ -85,7 +85,7 @@ def _past(key: ThreadId | None, bot: RunContext) -> RecentConversations | None:
 
 
 @contextmanager
-def _bot(task: Task, fetched: SettingsFiles, now: datetime, report: ActionReport) -> Iterator[RunContext]:
+def _bot(task: RunTask, fetched: SettingsFiles, now: datetime, report: ActionReport) -> Iterator[RunContext]:
     site, is_dry = task.site, task.inputs.dry_run
     if is_dry:
         report.is_dry = True

@@ -17,7 +17,7 @@ OF_ONE = ("answer", "forget")
 """Runs by hand that need an issue number."""
 
 
-class Task(NamedTuple):
+class RunTask(NamedTuple):
     """One event of a repository. ``fetched`` is None where the event is none of ours, and nothing is to be done.
 
     ``given`` are the inputs as texts, the settings among them too.
@@ -30,13 +30,13 @@ class Task(NamedTuple):
     fetched: SettingsFiles | None
 
 
-def read_task(around: RunnerEnvironment, given: Mapping[str, str]) -> Task:
+def read_task(around: RunnerEnvironment, given: Mapping[str, str]) -> RunTask:
     """Read the inputs and the event, and fetch the settings from GitHub. Raises UserError, StoreError."""
     inputs = read_inputs(given)
     if not inputs.token:
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
     event, site = _event(around, inputs), _site(around, inputs)
-    return Task(given, inputs, event, site, fetch_settings(site, inputs.config) if event.name in KNOWN else None)
+    return RunTask(given, inputs, event, site, fetch_settings(site, inputs.config) if event.name in KNOWN else None)
 
 
 def _event(around: RunnerEnvironment, inputs: Inputs) -> Event:

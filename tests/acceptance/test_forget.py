@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bot.domain.thread import is_forgotten
 from bot.index.protocol import Query
 from bot.reading.analyzer import terms
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
+from tests.examples import share
 from tests.memory.remotes import git, inflated, shown
 
 pytestmark = pytest.mark.slow
@@ -235,8 +237,9 @@ def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_t
 STEPS = ("GET */issues/2/comments*", "DELETE *", "GET */issues/4/comments*", "POST */issues/2/comments")
 
 
-@pytest.mark.parametrize("fault", ["429", "drop"])
-@pytest.mark.parametrize("at", STEPS)
+@pytest.mark.parametrize(
+    ("fault", "at"), [*share(product(["429"], STEPS), 2, 0), *share(product(["drop"], STEPS), 2, 1)]
+)
 def test_a_run_that_ended_on_the_way_is_finished_by_the_next(stage: Stage, at: str, fault: str) -> None:
     asked = command(stage)
     stage.github.faults.add(at, fault, after=int(at == STEPS[0]), times=8 if at.startswith("GET") else 1)

@@ -34,7 +34,7 @@ ALL = sorted(played().items(), key=lambda cell: (CALLS[cell[0][0]].scene, ORDER[
 def firsts() -> Iterator[tuple[tuple[str, str], Rule]]:
     seen = set[object]()
     for (call, fault), rule in ALL:
-        if new := {rule, fault, (call, rule.outcome)} - seen:
+        if new := {rule, fault, call} - seen:
             seen |= new
             yield (call, fault), rule
 

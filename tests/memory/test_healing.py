@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from bot.memory.manifest import MANIFEST_PATH
 from bot.memory.memory import Memory
 from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import shipped
+from tests.examples import share
 from tests.memory.remotes import bare_repository, commit, git
 from tests.memory.samples import at, found, issue, word_of
 
@@ -99,8 +101,7 @@ def is_whole(remote: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*KINDS, "folder"])
-@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize(("path", "kind"), share(product(FILES, [*KINDS, "folder"]), 4))
 def test_a_file_of_ours_that_is_something_else_is_mended(remote: Path, path: str, kind: str) -> None:
     plant(remote, path, kind)
     event(remote)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.model import RepositoryKey
+from tests.examples import share
 from tests.fakes.payloads import EventfulProject
 from tests.server.town import Town
 
@@ -56,7 +57,7 @@ def cuts(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
     whole.town.run(whole.repository)
     whole.town.close()
     assert len(whole.said) == 1
-    for place, request in enumerate(asked):
+    for place, request in share(enumerate(asked), 2):
         cut, seen = scene(folder / f"cut-{place}"), list[str]()
 
         def told(request: str, cut: Scene = cut, seen: list[str] = seen, place: int = place) -> None:

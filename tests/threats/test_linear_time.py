@@ -221,14 +221,14 @@ def grows_too_fast(reader: Callable[[str], object], piece: str, small: int, larg
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_four_times_the_text_takes_four_times_as_long(name: str) -> None:
-    pieces = share([*PIECES, *NESTED], 8, [*READERS].index(name))
+    pieces = share([*PIECES, *NESTED], 16, [*READERS].index(name))
     assert [found for piece in pieces if (found := grows_too_fast(READERS[name], piece, SMALL, LARGE))] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_beyond_the_longest_text_that_github_takes_it_is_no_different(name: str) -> None:
-    pieces = share([*PIECES[::6], *NESTED], 8, [*READERS].index(name))
+    pieces = share([*PIECES[::6], *NESTED], 16, [*READERS].index(name))
     assert [found for piece in pieces if (found := grows_too_fast(READERS[name], piece, LARGE, BEYOND))] == []
 
 

@@ -59,7 +59,7 @@ def test_four_times_the_run_takes_a_phrase_four_times_as_long(table: str) -> Non
         if table_of(phrase) != table:
             continue
         begins = beginning(phrase)
-        runs = [*share(RUNS, 4, place), f"{begins} ", *(f"{word} " for word in begins.split())]
+        runs = [*share(RUNS, 8, place), f"{begins} ", *(f"{word} " for word in begins.split())]
         found += [
             (phrase.name, before, run) for before in ("", begins) for run in runs if is_quadratic(phrase, before, run)
         ]

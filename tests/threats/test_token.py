@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import share
 from tests.threats.echo import ANSWERS, Echo
 from tests.threats.scene import SECRETS, Ran, Scene, leaks, opened, spellings
 
@@ -70,7 +71,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
         assert leaks(LONG, {"log": b"x" + form + b"y"})
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", share(CASES, 2))
 def test_no_token_where_the_surroundings_are_wrong(scene: Scene, name: str) -> None:
     environment, payload = CASES[name]
     scene.environment = dict(environment)
@@ -106,7 +107,7 @@ def test_no_token_where_git_fails(scene: Scene, kind: str) -> None:
     assert opens(scene).code != 0
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("answer", share(ANSWERS, 2, 0))
 def test_no_token_where_the_api_repeats_it(scene: Scene, answer: str) -> None:
     with Echo(answer) as echo:
         scene.environment = {"GITHUB_API_URL": echo.url}
@@ -114,7 +115,7 @@ def test_no_token_where_the_api_repeats_it(scene: Scene, answer: str) -> None:
         assert any(LONG in sent for _, _, sent in echo.seen)
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("answer", share(ANSWERS, 2, 1))
 def test_no_token_where_the_git_server_repeats_it(scene: Scene, answer: str) -> None:
     with Echo(answer) as echo:
         scene.environment = {"GITHUB_SERVER_URL": echo.url}
