@@ -183,8 +183,9 @@ def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
     return not _texts(old) <= _texts(new) or _facts(old, repo) != _facts(new, repo)
 
 
-def _texts(thread: Thread) -> set[str]:
-    return {thread.title, thread.body, *(comment.text for comment in thread.comments)}
+def _texts(thread: Thread) -> set[tuple[int | None, str]]:
+    """Its texts, each with its comment: of two comments that say the same, one may be deleted, and our reply stays."""
+    return {(None, thread.title), (None, thread.body), *((one.id, one.text) for one in thread.comments)}
 
 
 def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:

@@ -178,6 +178,17 @@ def test_a_comment_that_was_edited_or_deleted_is_a_change_that_can_be_seen(tmp_p
     place.close()
 
 
+def test_of_two_comments_that_say_the_same_one_that_goes_is_a_change_that_can_be_seen(tmp_path: Path) -> None:
+    """Such as two commands: our reply to the one that was deleted goes with it."""
+    place = Place(tmp_path, "folder")
+    memory = place.memory()
+    memory.stage(Changes(records=(talk(3, "/precedent off", "/precedent off"), issue(9)), standing=(ON_9,)))
+    memory.commit("stand")
+    remember(memory, talk(3, "/precedent off", revision=2))
+    assert owed(memory) == [(9, 0, 3)]
+    place.close()
+
+
 def test_what_was_done_is_owed_no_more_and_a_later_change_still_is(place: Place) -> None:
     memory = place.memory()
     remember(memory, talk(3, title="One", revision=1))

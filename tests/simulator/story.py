@@ -258,10 +258,10 @@ class Story:
         ]
         writes = [path for _, path, _ in ran.seen.sent if path != "/graphql"]
         self.count_up.add("usual events, undisturbed")
-        ends = [path.rpartition("/")[2] for path in reads]
-        is_whole = "timeline" in ends or any(path.endswith(f"/{ran.delivery.number}/comments") for path in reads)
-        is_of_all = any(path.endswith("/issues/comments") for path in reads)
-        most = 2 + (is_whole and is_of_all) + ("graphql" in ends)
+        comments = {path for path in reads if path.endswith("/comments")}
+        own = {f"{path}/{ran.delivery.number}/comments" for path in reads if path.endswith("/issues")}
+        is_whole = bool(comments & own) or any(path.endswith("/timeline") for path in reads)
+        most = 2 + (is_whole and bool(comments - own)) + ("/graphql" in reads)
         if len(reads) > most or len(writes) > 1:
             self.costly.append(f"(5) {ran.delivery.label} cost {reads} and {writes}")
 
