@@ -19,7 +19,7 @@ from bot.comment.marker import fingerprint, read_seal, seal
 from bot.comment.prompt import as_markdown, as_xml, visible
 from bot.comment.render import MAX_BYTES, MAX_CHARS, SHIPPED, WORDS, Rendered, Renderer, shipped_words
 from bot.comment.template_sandbox import Sandbox, TemplateFault
-from bot.domain.answer import Context
+from bot.domain.answer import CondensedTurn, Context
 from bot.pipeline.publish import CommentResult
 from bot.settings.schema import SettingsError
 from tests.comment.contexts import CASES, GITHUB, NOW
@@ -44,6 +44,9 @@ KEPT = frozenset({"state", "url", "kind"})
 
 SEARCHED = 1_204
 
+TURN_CHARS = 1_000
+"""No message of a condensed conversation is longer: it has a budget."""
+
 
 @cache
 def renderer() -> Renderer:
@@ -59,7 +62,8 @@ def filled(value: Any, texts: Iterator[str]) -> Any:
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_dataclass(value) and not isinstance(value, type):
         given = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in KEPT}
-        return replace(value, **{name: filled(item, texts) for name, item in given.items()})
+        made = replace(value, **{name: filled(item, texts) for name, item in given.items()})
+        return replace(made, text=made.text[:TURN_CHARS]) if isinstance(made, CondensedTurn) else made
     return value
 
 
@@ -97,8 +101,10 @@ def _rendered(made: Rendered, context: Context, reply_to: int | None = None) -> 
     addresses = frozenset({HOST, "github.com", *_hosts(context)})
     harmless(text.partition("\n")[2], addresses)
     found = report(text)
-    open_tags = len(re.findall(r"(?m)^[ >]*<details>", text)), len(re.findall(r"(?m)^[ >]*</details>", text))
-    require(open_tags[0] == open_tags[1], f"{open_tags[0]} details are opened, {open_tags[1]} closed")
+    opened, closed = (
+        len(re.findall(rf"(?m)^ *<{tag}>", text)) for tag in ("details", "/details")
+    )  # not in a quotation
+    require(opened == closed, f"{opened} details are opened, {closed} closed")
     require(any(tag in ("p/sub", "sub") for tag in found.tags), "the footer is inside something else")
 
 
