@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from bot.action.report import summarise
 from bot.comment.catalogue import own_words
-from bot.comment.clean_text import log_line
+from bot.comment.clean_text import MAX_NAME, log_line
 from bot.comment.defang import block, code_span, inline, link, prose
 from bot.comment.marker import fingerprint, read_seal, seal
 from bot.comment.prompt import as_markdown, as_xml, visible
@@ -47,6 +47,9 @@ SEARCHED = 1_204
 TURN_CHARS = 1_000
 """No message of a condensed conversation is longer: it has a budget."""
 
+BOUNDS = {"release": MAX_NAME, "role": MAX_NAME}
+"""Characters of what is cut where it is read."""
+
 
 @cache
 def renderer() -> Renderer:
@@ -62,8 +65,10 @@ def filled(value: Any, texts: Iterator[str]) -> Any:
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_dataclass(value) and not isinstance(value, type):
         given = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in KEPT}
-        made = replace(value, **{name: filled(item, texts) for name, item in given.items()})
-        return replace(made, text=made.text[:TURN_CHARS]) if isinstance(made, CondensedTurn) else made
+        bounds = BOUNDS | {"text": TURN_CHARS} if isinstance(value, CondensedTurn) else BOUNDS
+        made = {name: filled(item, texts) for name, item in given.items()}
+        made |= {name: made[name][: bounds[name]] for name in bounds if isinstance(made.get(name), str)}
+        return replace(value, **made)
     return value
 
 
