@@ -160,11 +160,13 @@ def _is_news(issue: Json, known: KnownIssues) -> bool:
     if updated != held.revised_at or not isinstance(held, Thread):
         return updated > held.revised_at
     listed = thread_of(issue, [])
-    same = (listed.title, listed.body, listed.state, listed.closed_at, listed.labels, listed.locked) == (
-        held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
-    )  # fmt: skip
+    looks = [
+        (one.title, one.body, one.state, one.state_reason, one.closed_at, one.labels, one.locked)
+        for one in (listed, held)
+    ]
     unseen = int(issue.get("comments") or 0) - len(held.comments)
-    return not same or held.id in known.unsure | known.promised | known.touched or unseen != known.ours.get(held.id, 0)
+    is_unsure = held.id in known.unsure | known.promised | known.touched
+    return looks[0] != looks[1] or is_unsure or unseen != known.ours.get(held.id, 0)
 
 
 def _stream(reader: GitHubClient, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:

@@ -224,7 +224,7 @@ def test_where_one_was_promised_and_is_not_among_the_newest_the_thread_is_read(
     assert watcher.texts(numbers[0]) == []
 
 
-@pytest.mark.parametrize("change", ["comment", "edit", "close", "label", "lock"])
+@pytest.mark.parametrize("change", ["comment", "edit", "close", "close and reopen", "label", "lock"])
 def test_a_change_within_the_same_second_is_seen(github: FakeGitHub, watcher: Watcher, change: str) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.")
     watcher.look()
@@ -235,6 +235,9 @@ def test_a_change_within_the_same_second_is_seen(github: FakeGitHub, watcher: Wa
             github.edit_issue(number, body="It hangs.")
         case "close":
             github.close(number, "octocat")
+        case "close and reopen":
+            github.close(number, "octocat")
+            github.reopen(number, "octocat")
         case "label":
             github.label(number, "bug")
         case "lock":
