@@ -96,14 +96,14 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
     if not asked:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
     share = percent(_share(figures["commented_share"]))
-    said = [f"Of the {asked:,} newest issues it would have shown something alike on {spoke:,} ({share})."]
+    said = [f"Of the {asked:,} newest issues, it would have shown similar ones on {spoke:,} ({share})."]
     if asked == 1:
-        said = [f"On the newest issue it would have shown {'something' if spoke else 'nothing'} alike."]
+        said = [f"On the newest issue, it would have shown {'similar ones' if spoke else 'nothing similar'}."]
     if spoke:
         said.append(_what_was_linked(spoke, _right(figures)))
     if pointed := sum(1 for one in backtest.replayed if one.mentions and one.markdown and not one.shown):
-        others = f"On {count(pointed, 'other issue')} it" if asked > 1 else "It"
-        said.append(f"{others} would have told only of what the text points at.")
+        others = f"On {count(pointed, 'other issue')}, it" if asked > 1 else "It"
+        said.append(f"{others} would have shown only what the text itself mentions.")
     if linked := _whole(figures["with_relations"]):
         first, ten = (_part(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
         said.append(
@@ -113,7 +113,7 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
     if spoke < LEAST_SPOKEN or linked < LEAST_SPOKEN:
         said.append("That is too little to tell how good it is in this repository.")
     if asked < backtest.wanted:
-        said.append(f"Time was over after {asked:,} of {backtest.wanted:,} issues.")
+        said.append(f"Time ran out after {asked:,} of {backtest.wanted:,} issues.")
     return said
 
 
@@ -187,7 +187,7 @@ def _entry(one: Replayed) -> dict[str, object]:
         "grade": one.grade.value,
         "grade_name": name,
         "linked": _linked(one),
-        "mentions": f"Its text points at {count(one.mentions, 'thread')}." if one.mentions else "",
+        "mentions": f"Its text mentions {count(one.mentions, 'thread')}." if one.mentions else "",
         "shown": [_hit(hit) for hit in one.shown],
         "held": [_hit(hit) for hit in one.hits if not hit.is_shown],
         "markdown": one.markdown,

@@ -430,7 +430,7 @@ def test_a_rebuild_leaves_a_report_of_what_it_would_have_said(stage: Stage) -> N
     assert "Everybody is logged out" in report
     told = stage.summary.read_text(encoding="utf-8")
     assert "What it would have said is in .precedent/backtest.html, which goes with the job" in told
-    assert "Of the 3 newest issues it would have shown something alike on 0" in told
+    assert "Of the 3 newest issues, it would have shown similar ones on 0" in told
     assert {"model/ranking.json", "model/backtest.json"} <= set(tip(stage))
     assert "model/words.bin" not in tip(stage)
 
@@ -446,7 +446,7 @@ def test_a_backtest_by_hand_shows_what_it_would_have_said_and_writes_nothing(
     assert stage.github.writes == 0
     assert "Everybody is logged out" in (stage.folder / ".precedent/backtest.html").read_text(encoding="utf-8")
     assert "Of the 3 newest issues" in stage.summary.read_text(encoding="utf-8")
-    assert "it would have shown something alike on 0 (0.0\u00a0%)." in capfd.readouterr().out
+    assert "it would have shown similar ones on 0 (0.0\u00a0%)." in capfd.readouterr().out
 
 
 def test_a_backtest_of_an_empty_memory_says_that_there_is_nothing_yet(stage: Stage) -> None:

@@ -207,7 +207,7 @@ def test_a_replay_as_data_and_in_words(store: Path, call: Run) -> None:
     assert sum(data["grades"].values()) == 30
     assert {"rr@1", "rr@5", "rr@10", "rr@20", "mrr", "precision", "commented_share", "ms_p50", "ms_p95"} <= set(data)
     told = call("backtest", "--store", store, "--last", "30").out
-    assert told.startswith(f"Of the 30 newest issues it would have shown something alike on {data['commented']} (")
+    assert told.startswith(f"Of the 30 newest issues, it would have shown similar ones on {data['commented']} (")
     assert f"mrr               {data['mrr']:.3f}" in told
 
 

@@ -42,8 +42,8 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, tries: Try) -> None:
     assert (ended.code, github.writes) == (0, 0)
     words, address = ended.out.splitlines()
     assert words == (
-        "Of the 4 newest issues it would have shown something alike on 0 (0.0 %). On 1 other issue it would have told "
-        "only of what the text points at. That is too little to tell how good it is in this repository."
+        "Of the 4 newest issues, it would have shown similar ones on 0 (0.0 %). On 1 other issue, it would have shown "
+        "only what the text itself mentions. That is too little to tell how good it is in this repository."
     )
     assert address == Path(PAGE).absolute().as_uri()
     assert ended.err == (

@@ -154,7 +154,7 @@ def test_all_figures_of_the_summary_are_present() -> None:
 def test_the_opening_sentences_count_what_was_replayed() -> None:
     (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("Of the 5 newest"))
     assert lead.replace("\u00a0", " ") == (
-        "Of the 5 newest issues it would have shown something alike on 3 (60.0 %). "
+        "Of the 5 newest issues, it would have shown similar ones on 3 (60.0 %). "
         "In 2 of these comments there is a thread that people linked to the issue themselves, later. "
         "Of the 3 issues that people linked to an older one, the search put the right thread first for 1, and "
         "among the first ten for 3. That is too little to tell how good it is in this repository. "
@@ -178,17 +178,17 @@ def test_no_figure_of_other_repositories_stands_in_it() -> None:
     ("sample", "expected"),
     [
         (backtest(wanted=300), "There is no issue to replay yet."),
-        (backtest(replayed(1)), "On the newest issue it would have shown nothing alike. That is too little"),
-        (backtest(replayed(1, shown(11, 0.9))), "shown something alike. Nobody linked a thread that it showed"),
+        (backtest(replayed(1)), "On the newest issue, it would have shown nothing similar. That is too little"),
+        (backtest(replayed(1, shown(11, 0.9))), "shown similar ones. Nobody linked a thread that it showed"),
         (
             backtest(replayed(1, shown(11, 0.9)), replayed(2, shown(12, 0.9))),
             "In none of these comments is a thread that",
         ),
         (
             backtest(replayed(1, mentions=2, markdown="#9"), replayed(2)),
-            "On 1 other issue it would have told only of what",
+            "On 1 other issue, it would have shown only what",
         ),
-        (backtest(replayed(1), replayed(2), wanted=300), "Time was over after 2 of 300 issues."),
+        (backtest(replayed(1), replayed(2), wanted=300), "Time ran out after 2 of 300 issues."),
         (backtest(replayed(1, rank=None, relations=Relations(frozenset({9})))), "#9 (duplicate) · not found by the"),
     ],
 )

@@ -57,7 +57,7 @@ def test_an_upgrade_loses_nothing_is_told_in_one_line_and_is_made_once(then: Sta
     assert another_event(then, 75) == 0  # where nothing waits
     told = summary(then)
     learns = not known.learned_from  # and makes the index again for that
-    assert (told.count(REMADE), told.count("newest issues it would")) == (known.layout < LAYOUT and not learns, learns)
+    assert (told.count(REMADE), told.count("newest issues, it would")) == (known.layout < LAYOUT and not learns, learns)
     assert later(then) == 0
     assert REMADE not in summary(then)
     once = past.files(then)
