@@ -82,11 +82,11 @@ def faults(text: str) -> list[str]:
 SCATTERED = ("rust_endings",)
 """Archives of threads that were picked from a large one: hardly two of them are about the same."""
 
-LEARNED = SMALL if THOROUGH else ("ietf_qlog",)
+LEARNED = SMALL if THOROUGH else ("ietf_mls-protocol",)
 """Archives whose memory learns before it answers."""
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", share(SMALL, 2))
 def test_threads_of_a_small_archive_are_answered_without_harm(
     name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

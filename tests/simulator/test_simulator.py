@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.examples import share
 from tests.simulator.everywhere import SCENARIOS, die_everywhere, squashes
 from tests.simulator.planted import BUGS, Bug, hunt
 from tests.simulator.program import give_back, ground_here, play_twice
@@ -14,8 +15,8 @@ from tests.simulator.scene import Ground
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """A run that dies leaves files open, which in a process of its own would end with it."""
 
-SEEDS = (10, *range(3_000, 3_008))
-"""The first of the thousands is played twice (`play_twice`). `.ci/run` plays hundreds more."""
+SEEDS = share((10, *range(3_000, 3_008)), 3)
+"""The first of the thousands is played twice (`play_twice`). `.ci/run` plays more."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_the_squash_happens_where_a_run_dies_in_it(ground: Ground) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", share(BUGS), ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Bug) -> None:
     after, told = hunt(bug)
     assert after, "it was not caught"
