@@ -139,7 +139,7 @@ def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     said_few = f"{right:,} of {count(spoke, 'comment')}; {TOO_FEW}" if spoke else "no comment"
     figures = {**figures, **{name: None for name in LABELLED if name not in tells}}
     tiles = [
-        ("Something alike", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
+        ("Similar ones shown", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
         ("Precision", percent(_share(figures["precision"])), right_of if "precision" in tells else said_few),
         ("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked, tells)),
         ("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked, tells)),
