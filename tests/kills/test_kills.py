@@ -44,7 +44,7 @@ def test_a_killed_run_leaves_one_comment_and_a_whole_memory(
 ) -> None:
     name, moment, soon = at
     number = grounds.lengths["opened"].requests.index(name) + 1 if name else 0
-    hit = strike_one(Point(0, "opened", number, moment, share=0.1, soon=soon), grounds, folder)
+    hit = strike_one(Point(0, "opened", number, moment, share=0.02, soon=soon), grounds, folder)
     assert (hit.faults, hit.place, hit.waited, hit.comments) == ([], place, waited, 1)
 
 
