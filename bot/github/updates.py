@@ -159,14 +159,16 @@ def _is_news(issue: Json, known: KnownIssues) -> bool:
     updated = parse_time(issue["updated_at"])
     if updated != held.revised_at or not isinstance(held, Thread):
         return updated > held.revised_at
-    listed = thread_of(issue, [])
-    looks = [
-        (one.title, one.body, one.state, one.state_reason, one.closed_at, one.labels, one.locked)
-        for one in (listed, held)
-    ]
     unseen = int(issue.get("comments") or 0) - len(held.comments)
     is_unsure = held.id in known.unsure | known.promised | known.touched
-    return looks[0] != looks[1] or is_unsure or unseen != known.ours.get(held.id, 0)
+    is_same = _listed_fields(thread_of(issue, [])) == _listed_fields(held)
+    return not is_same or is_unsure or unseen != known.ours.get(held.id, 0)
+
+
+def _listed_fields(thread: Thread) -> tuple[object, ...]:
+    """What a listing tells of a thread besides times and the number of comments."""
+    state = (thread.state, thread.state_reason, thread.closed_at)
+    return thread.title, thread.body, *state, thread.labels, thread.locked
 
 
 def _stream(reader: GitHubClient, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:

@@ -45,5 +45,5 @@ class SettingsFiles(NamedTuple):
 
 
 def fetch_settings(site: RepositorySite, config: str) -> SettingsFiles:
-    """Fetch them from the default branch. Raises StoreError."""
+    """Fetch the settings file and the templates from the default branch. Raises StoreError."""
     return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATES]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import pwd
@@ -13,17 +12,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bot.cli.main import main
 from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
-from tests.cli.console import Ended
+from tests.cli.console import Ended, Run
 from tests.server.own_log import own_log
 from tests.server.queues import keys, leased
 
@@ -40,9 +39,10 @@ class Server:
 
     inbox: Inbox
     where: tuple[str, str]
+    typed: Run
 
     def run(self, *arguments: str) -> Ended:
-        return typed(*arguments, *self.where)
+        return self.typed(*arguments, *self.where)
 
     def told(self, *arguments: str) -> object:
         done = self.run(*arguments, "--json")
@@ -55,17 +55,6 @@ class Server:
         return [row.state for row in reversed(self.inbox.deliveries())]
 
 
-def typed(*arguments: str) -> Ended:
-    """The command in this process, whose log it sets up."""
-    out, err = io.StringIO(), io.StringIO()
-    with own_log(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = main(["deliveries", *arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
 @pytest.fixture(autouse=True)
 def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PRECEDENT_") and "TEST" not in name]:
@@ -73,7 +62,14 @@ def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(database_url: str, tmp_path: Path) -> Iterator[Server]:
+def typed(call: Run) -> Iterator[Run]:
+    """The command in this process, whose log it sets up."""
+    with own_log():
+        yield partial(call, "deliveries")
+
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path, typed: Run) -> Iterator[Server]:
     """Three deliveries, an hour apart: 1 is dead, 2 and 3 wait."""
     is_file = database_url.startswith("sqlite")
     options = ServerOptions(data=tmp_path, database_url="" if is_file else database_url)
@@ -86,7 +82,7 @@ def server(database_url: str, tmp_path: Path) -> Iterator[Server]:
         ]
         assert made.put(arrivals) == [True] * 3
         end(made, REPOSITORY, NOT_PERMITTED)
-        yield Server(made, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url))
+        yield Server(made, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url), typed)
 
 
 def end(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
@@ -227,7 +223,7 @@ def test_a_list_can_be_seen_while_nothing_can_be_written(server: Server, tmp_pat
 
 
 @pytest.mark.postgres
-def test_it_says_so_when_the_database_is_away() -> None:
+def test_it_says_so_when_the_database_is_away(typed: Run) -> None:
     done = typed("list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
     assert done.code == 1
     assert done.err.startswith("precedent deliveries: the queue's database does not answer (")
@@ -253,7 +249,7 @@ HELP = "see --help"
     ],
 )
 def test_a_senseless_combination_is_refused_and_nothing_is_done(
-    arguments: list[str], said: str, tmp_path: Path
+    arguments: list[str], said: str, tmp_path: Path, typed: Run
 ) -> None:
     done = typed(*arguments, "--data", str(tmp_path))
     assert (done.code, done.err) == (2, f"precedent deliveries: {said}\n")
@@ -269,7 +265,7 @@ def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["--reason", "--repo"])
-def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path) -> None:
+def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path, typed: Run) -> None:
     done = typed("drop", "--all-dead", name, "", "--data", str(tmp_path))
     assert done.code == 2
     assert done.err.startswith(f"precedent deliveries: argument {name}: it is empty; see")

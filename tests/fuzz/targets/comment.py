@@ -106,9 +106,8 @@ def _rendered(made: Rendered, context: Context, reply_to: int | None = None) -> 
     addresses = frozenset({HOST, "github.com", *_hosts(context)})
     harmless(text.partition("\n")[2], addresses)
     found = report(text)
-    opened, closed = (
-        len(re.findall(rf"(?m)^ *<{tag}>", text)) for tag in ("details", "/details")
-    )  # not in a quotation
+    # A line in a quotation is a stranger's, in code; ours stand outside.
+    opened, closed = (len(re.findall(rf"(?m)^ *<{tag}>", text)) for tag in ("details", "/details"))
     require(opened == closed, f"{opened} details are opened, {closed} closed")
     require(any(tag in ("p/sub", "sub") for tag in found.tags), "the footer is inside something else")
 
