@@ -38,9 +38,9 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
 
 
 def _in_background(read: Callable[[], RunTask]) -> Callable[[], RunTask]:
-    """Start reading. What is returned waits for the task, and raises what reading it raised.
+    """Start reading. The returned function waits for the task, or raises the error of reading it.
 
-    A run that is stopped meanwhile does not wait for git: the thread ends with the process.
+    A run that is stopped does not wait for git: the thread ends with the process.
     """
     outcome: Future[RunTask] = Future()
 
