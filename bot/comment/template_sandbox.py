@@ -13,11 +13,21 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from traceback import walk_tb
 from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError, Undefined, nodes, pass_context
-from jinja2.exceptions import SecurityError, TemplateSyntaxError
+from jinja2 import (
+    DictLoader,
+    Environment,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    Undefined,
+    nodes,
+    pass_context,
+)
+from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -69,7 +79,8 @@ class Sandbox:
     """A set of templates by name, ready to be rendered any number of times, from any thread."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
-        self._environment = _Environment(sources)
+        self._sources = dict(sources)
+        self._environment = _Environment(self._sources)
 
     def render(self, name: str, view: Mapping[str, object], limit: int) -> str:
         """Render the template ``name`` with ``view``: plain dicts, lists, strings and numbers, already harmless.
@@ -85,7 +96,7 @@ class Sandbox:
                 if length > limit:
                     raise TooLong(f"its text is longer than {limit:,} characters")
         except _FAULTS as fault:
-            raise TemplateFault(_reason(fault, name)) from fault
+            raise TemplateFault(_reason(fault, name, self._sources)) from fault
         return "".join(pieces)
 
 
@@ -115,7 +126,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         super().__init__(
-            loader=DictLoader(dict(sources)),
+            loader=FunctionLoader(lambda name: (sources[name], name, None) if name in sources else None),
             undefined=StrictUndefined,
             autoescape=False,  # nosec B701: the view is defanged Markdown; HTML escaping would spoil it
             trim_blocks=True,
@@ -276,12 +287,23 @@ def _listed(values: Any) -> list[Any] | tuple[Any, ...]:
     return values
 
 
-def _reason(fault: BaseException, name: str) -> str:
+def _reason(fault: BaseException, name: str, sources: Collection[str]) -> str:
     """One line about a fault in this template or in one that it extends, without memory addresses or paths."""
     if isinstance(fault, RecursionError):
         return "it calls itself, or is nested too deeply"
     words = " ".join(str(fault).split()) or type(fault).__name__
-    line = getattr(fault, "lineno", None)
-    place = f" of {fault.name}" if isinstance(fault, TemplateSyntaxError) and fault.name not in (None, name) else ""
-    where = f"line {line}{place}: " if isinstance(line, int) and isinstance(fault, TemplateError) else ""
-    return f"{where}{words}"[:300]
+    if isinstance(fault, TemplateNotFound):
+        words = f"there is no template {words}"
+    found = _place(fault, name, sources)
+    if not found or words.startswith("line "):
+        return words[:300]
+    template, line = found
+    return f"line {line}{'' if template == name else f' of {template}'}: {words}"[:300]
+
+
+def _place(fault: BaseException, name: str, sources: Collection[str]) -> tuple[str, int] | None:
+    """The template and the line that a fault is about; Jinja's frames are called as the loader calls the source."""
+    if isinstance(fault, TemplateSyntaxError):
+        return fault.name or name, fault.lineno
+    frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(fault.__traceback__))
+    return next((found for found in reversed(list(frames)) if found[0] in sources), None)

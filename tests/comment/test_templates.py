@@ -166,6 +166,9 @@ def test_the_file_that_is_broken_is_named() -> None:
     for broken, named in (
         ({"base.md.j2": "\n{{ }}"}, "line 2 of base.md.j2: "),
         ({"context.md.j2": "{{ }}"}, ": line 1: "),
+        ({"context.md.j2": "Hello,\n{{ nobody }}"}, ": line 2: 'nobody' is undefined"),
+        ({"base.md.j2": "\n\n{{ words.nothing }}"}, "line 3 of base.md.j2: there is no 'nothing' here"),
+        ({"context.md.j2": '\n{% extends "elsewhere.md.j2" %}'}, "there is no template elsewhere.md.j2"),
     ):
         problem = render(broken)[1]
         assert problem is not None
