@@ -1,4 +1,4 @@
-"""A git server over HTTP that behaves as GitHub's does: `git http-backend` behind a small streaming server.
+"""A git server over HTTP that behaves as GitHub's does: git's own programs behind a small streaming server.
 
 ``python -m tests.fakes.git_http FOLDER --create octocat/hello-world`` prints its URL and serves until it is stopped.
 """

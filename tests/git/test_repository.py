@@ -49,7 +49,7 @@ def started_programs() -> Iterator[list[list[str]]]:
 
 def is_of_the_server(words: list[str]) -> bool:
     """Whether the git server of the tests started this, which runs in the same process."""
-    return words[0].endswith("http-backend") or words[1:] == ["--exec-path"]
+    return "--stateless-rpc" in words or words[1:] == ["--exec-path"]
 
 
 @pytest.fixture
