@@ -144,9 +144,11 @@ def _folds_taught(
 def masked(thread: Thread, relevant: Iterable[ThreadId]) -> Thread:
     """The thread as it was opened, without its citations of these threads and before anybody said a word."""
     opened = replace(thread.as_of(thread.created_at), comments=())
-    citations = [_citation(key) for key in sorted(relevant, key=str, reverse=True)]
-    if not citations:
+    text = f"{opened.title}\n{opened.body}".lower()
+    named = [key for key in relevant if str(key).lower() in text]  # to compile all of a large group takes long
+    if not named:
         return opened
+    citations = [_citation(key) for key in sorted(named, key=str, reverse=True)]
     pattern = re.compile("|".join(citations), re.IGNORECASE)
     return replace(opened, title=pattern.sub(" ", opened.title), body=pattern.sub(" ", opened.body))
 

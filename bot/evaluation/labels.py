@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -135,12 +136,13 @@ class LinkLabels:
         for (thread, match), helps in feedback.items():
             self._opinions.setdefault(thread, {})[match] = helps
         self._marks: dict[ThreadId, list[Mark]] = {}
+        self._joins: dict[ThreadId, list[tuple[ThreadId, datetime]]] = {}
         for mark in found:
             self._marks.setdefault(mark.thread, []).append(mark)
-        self._group = _groups(mark for mark in self._all() if mark.is_duplicate and mark.target in self.created)
-        self._members: dict[ThreadId, set[ThreadId]] = {}
-        for key, head in self._group.items():
-            self._members.setdefault(head, set()).add(key)
+            if mark.is_duplicate and mark.target in created:
+                self._joins.setdefault(mark.thread, []).append((mark.target, mark.at))
+                self._joins.setdefault(mark.target, []).append((mark.thread, mark.at))
+        self._before: datetime | None = None
 
     @classmethod
     def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> LinkLabels:
@@ -149,16 +151,17 @@ class LinkLabels:
 
     def known_at(self, moment: datetime) -> LinkLabels:
         """The links that had been made before that moment."""
-        return LinkLabels(self.created, [mark for mark in self._all() if mark.at < moment], self.feedback)
+        known = copy(self)
+        known._before = moment if self._before is None else min(moment, self._before)
+        return known
 
     def joined(self, found: Iterable[Mark]) -> LinkLabels:
         return LinkLabels(self.created, [*self._all(), *found], self.feedback)
 
     def relations(self, thread: Thread) -> Relations:
         """The threads older than this one that it was linked to, whenever that was."""
-        head = self._group.get(thread.id)
-        duplicates = self._older(self._members.get(head, set()) if head is not None else set(), thread)
-        others = self._older({mark.target for mark in self._marks.get(thread.id, ())}, thread)
+        duplicates = self._older(self._group(thread.id), thread)
+        others = self._older({mark.target for mark in self._of(thread.id)}, thread)
         unlike, liked = self._judged(thread, helps=False), self._judged(thread, helps=True)
         return Relations(duplicates - unlike, (others | liked) - duplicates - unlike)
 
@@ -169,11 +172,27 @@ class LinkLabels:
 
     def first_duplicate_mark(self, key: ThreadId) -> datetime | None:
         """When the thread was first called a duplicate of an older one."""
-        found = (m.at for m in self._marks.get(key, ()) if m.is_duplicate and self._is_older(m.target, key))
+        found = (m.at for m in self._of(key) if m.is_duplicate and self._is_older(m.target, key))
         return min(found, default=None)
 
     def _all(self) -> Iterator[Mark]:
-        return (mark for found in self._marks.values() for mark in found)
+        return (mark for key in self._marks for mark in self._of(key))
+
+    def _of(self, key: ThreadId) -> Iterator[Mark]:
+        return (mark for mark in self._marks.get(key, ()) if self._is_known(mark.at))
+
+    def _is_known(self, at: datetime) -> bool:
+        return self._before is None or at < self._before
+
+    def _group(self, key: ThreadId) -> set[ThreadId]:
+        """The thread and all that links lead to from it, whichever way they point."""
+        group, todo = {key}, [key]
+        while todo:
+            for other, at in self._joins.get(todo.pop(), ()):
+                if other not in group and self._is_known(at):
+                    group.add(other)
+                    todo.append(other)
+        return group
 
     def _judged(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
         opinions = self._opinions.get(thread.id, {})
@@ -184,18 +203,3 @@ class LinkLabels:
 
     def _older(self, keys: Iterable[ThreadId], thread: Thread) -> frozenset[ThreadId]:
         return frozenset(key for key in keys if key in self.created and self.created[key] < thread.created_at)
-
-
-def _groups(found: Iterable[Mark]) -> Mapping[ThreadId, ThreadId]:
-    """Thread → the head of its group; links join groups, whichever way they point."""
-    head: dict[ThreadId, ThreadId] = {}
-
-    def top(key: ThreadId) -> ThreadId:
-        while head.setdefault(key, key) != key:
-            head[key] = head[head[key]]
-            key = head[key]
-        return key
-
-    for mark in found:
-        head[top(mark.thread)] = top(mark.target)
-    return {key: top(key) for key in list(head)}

@@ -11,9 +11,10 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import thread_from_archive
 from tests.acceptance.replay import comparable, read, replay
 from tests.acceptance.stage import BOT, Stage
+from tests.examples import THOROUGH
 
-ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol")
-EVENTS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000"))
+ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol" if THOROUGH else "ietf_qlog")
+THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if THOROUGH else "60"))
 
 
 @pytest.mark.shared
@@ -21,7 +22,7 @@ EVENTS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000"))
 def test_a_replayed_archive_leaves_the_branch_as_an_import_of_it(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    threads = dict(sorted(read(shared / "threads" / f"{ARCHIVE}.jsonl.gz").items())[:EVENTS_AT_MOST])
+    threads = dict(sorted(read(shared / "threads" / f"{ARCHIVE}.jsonl.gz").items())[:THREADS_AT_MOST])
     stage = Stage(tmp_path, now="2010-01-01T00:00:00Z")
     try:
         tally = replay(stage, threads)
