@@ -21,7 +21,7 @@ demo: $(VENV)/ready ## Show the bot at work: a repository on this machine, two e
 	@$(BIN)/python -m tools.demo
 
 test: $(VENV)/ready ## Run the tests that need only Python and git, in a few minutes
-	@$(BIN)/python -m pytest -n auto -m "$(MARKS)"
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "$(MARKS)"
 
 test-all: $(VENV)/ready ## Run every test; container, browser and postgres fail where the part is missing
 	@$(BIN)/python -m pytest
