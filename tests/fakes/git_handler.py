@@ -202,7 +202,7 @@ class GitHandler(BaseHTTPRequestHandler):
 
     def _is_small(self) -> bool:
         """Whether the whole body fits into the pipe, so that nobody waits for anybody."""
-        known = "Transfer-Encoding" not in self.headers
+        known = "Transfer-Encoding" not in self.headers and "Content-Encoding" not in self.headers
         return known and int(self.headers.get("Content-Length") or 0) <= PIPE // 2
 
     def _feed(self, stdin: Any) -> None:
