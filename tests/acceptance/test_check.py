@@ -20,7 +20,7 @@ from tools.demo import visible
 SETTINGS = "mode: comment\ncomment: {daily_limit: 500}\ntroubleshooting: {similarity_threshold: 0.2}\n"
 LEAD = "We have met this before."
 TEMPLATE = f'{{% extends "shipped/%s" %}}{{% block lead %}}{LEAD}{{% endblock %}}\n'
-QUESTIONS = 50 if THOROUGH else 20
+QUESTIONS = 50 if THOROUGH else 12
 
 
 def clone_of(stage: Stage, folder: Path, patch: pytest.MonkeyPatch) -> Path:
