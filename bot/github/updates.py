@@ -92,7 +92,7 @@ class KnownIssues:
 
     The number of comments says nothing on issues that are ``unsure``, which may have replies of ours, and on those for
     which a comment is ``promised`` but not seen yet. Issues that were ``touched`` are always read: a comment may be
-    edited within the second in which it was last read.
+    edited, or deleted and followed by another, within the second in which the issue was last read.
     """
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)

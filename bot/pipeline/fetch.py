@@ -80,9 +80,10 @@ def _known(
 
 
 def _touched(event: Event) -> frozenset[ThreadId]:
-    """The thread on which the event says that a comment was edited, which no list shows."""
-    is_edit = (event.name, event.action) == ("issue_comment", "edited")
-    return frozenset([event.number]) if is_edit and event.number else frozenset()
+    """The thread on which the event says that a comment was edited, which no list shows, or deleted: within the same
+    second another one may have taken its place."""
+    is_hidden = event.name == "issue_comment" and event.action in ("edited", "deleted")
+    return frozenset([event.number]) if is_hidden and event.number else frozenset()
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], run: RunContext) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from bot.reading.word_lists import PRODUCT_NAMES, TEMPLATE_HEADINGS, TEMPLATE_SENTENCE
+from bot.reading.word_lists import PRODUCT_NAMES, TEMPLATE_HEADINGS
 
 MAX_KEYWORDS = 40
 LONGEST = 160
@@ -115,6 +115,28 @@ _MAY_BE_TEMPLATE = re.compile(
     r"^[ \t]*(?:#|\*\*|[-*+] \[|_?[Nn]o resp|\w[^:\n]{0,80}:)|contribut|A clear and", re.MULTILINE
 )
 _CHECKBOX = re.compile(r"[-*+] \[([ xX])\] ?")
+_PROMISED = (
+    "search|existing|already|duplicate|read|agree|follow|latest|guidelines?|docs?|documentation|code of conduct"
+    "|template|contribut|willing|aware|checked|confirm|understand|relevant|faq|readme"
+)
+_TEMPLATE_SENTENCE = re.compile(
+    (
+        r"(?:[-*+] \[[ xX]\] )?(?:"
+        r"_?no response_?$|a clear and concise description |if applicable, add |add any other (?:context"
+        r"|information) "
+        r"|steps to reproduce the behaviou?r|explain the problem|ex\. i'm always frustrated |describe (?:the"
+        r"|any) \w+ you"
+        r"|please (?:read|search|make sure|ensure|check|fill|complete|provide|include|describe|use the|do not"
+        r"|follow) "
+        r"|before (?:opening|submitting|filing|posting|creating|you) |for (?:guidance|more information) on "
+        r"|thank(?:s| you) for (?:taking|reporting|filing|opening|contributing|your) |by (?:submitting|opening"
+        r"|filing) "
+        r"|i(?: have|'ve| am|'m| agree| confirm| acknowledge| understand| searched| checked| read| will)\b"
+        rf".{{0,80}}\b(?:{_PROMISED}))"
+    ),
+    re.IGNORECASE,
+)
+"""Beginning of a line from a template or form that a reporter left in place. Matched at the start of a line."""
 _LABEL_EDGES = "#*_: ?.!\t-"
 
 
@@ -202,7 +224,7 @@ def _without_comments(text: str) -> str:
 
 def _without_label(line: str) -> str:
     bare = line.strip()
-    if not bare or TEMPLATE_SENTENCE.match(bare) or _is_label(bare):
+    if not bare or _TEMPLATE_SENTENCE.match(bare) or _is_label(bare):
         return ""
     box = _CHECKBOX.match(bare)
     if box:

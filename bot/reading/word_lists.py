@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 _STOP_WORDS = """
 about above after again against all also although always am an and another any anybody anyone anything anyway are
 aren around as at away back be because been before being below between both but by can cannot could couldn did didn
@@ -121,26 +119,3 @@ what is the expected behavior|what version are you using|what went wrong|workaro
 """
 TEMPLATE_HEADINGS = frozenset(_TEMPLATE_HEADINGS.strip().replace("\n", "|").split("|"))
 """Headings and labels of issue templates, in lower case and without the punctuation around them."""
-
-_PROMISED = (
-    "search|existing|already|duplicate|read|agree|follow|latest|guidelines?|docs?|documentation|code of conduct"
-    "|template|contribut|willing|aware|checked|confirm|understand|relevant|faq|readme"
-)
-TEMPLATE_SENTENCE = re.compile(
-    (
-        r"(?:[-*+] \[[ xX]\] )?(?:"
-        r"_?no response_?$|a clear and concise description |if applicable, add |add any other (?:context"
-        r"|information) "
-        r"|steps to reproduce the behaviou?r|explain the problem|ex\. i'm always frustrated |describe (?:the"
-        r"|any) \w+ you"
-        r"|please (?:read|search|make sure|ensure|check|fill|complete|provide|include|describe|use the|do not"
-        r"|follow) "
-        r"|before (?:opening|submitting|filing|posting|creating|you) |for (?:guidance|more information) on "
-        r"|thank(?:s| you) for (?:taking|reporting|filing|opening|contributing|your) |by (?:submitting|opening"
-        r"|filing) "
-        r"|i(?: have|'ve| am|'m| agree| confirm| acknowledge| understand| searched| checked| read| will)\b"
-        rf".{{0,80}}\b(?:{_PROMISED}))"
-    ),
-    re.IGNORECASE,
-)
-"""Beginning of a line from a template or form that a reporter left in place. Matched at the start of a line."""

@@ -252,6 +252,19 @@ def test_a_comment_that_was_edited_in_the_second_in_which_it_was_read_is_read_ag
 
 
 @pytest.mark.slow
+def test_a_comment_in_the_place_of_one_that_was_deleted_in_the_second_of_the_last_reading_is_read(stage: Stage) -> None:
+    number = open_issue(stage)
+    moment = stage.github.clock.now
+    said = say(stage, number, "Thanks.")
+    stage.github.delete_comment(said, at=moment)
+    stage.github.comment(number, "monalisa", "It fails again.", at=moment)  # its own event is lost
+    act(stage, "issue_comment", "deleted", number, said)
+    held = remembered(stage, number)
+    assert isinstance(held, Thread)
+    assert [comment.text for comment in held.comments] == ["It fails again."]
+
+
+@pytest.mark.slow
 def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
     number = open_issue(stage)
     mine = comment_id(stage, number)
