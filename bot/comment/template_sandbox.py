@@ -27,7 +27,7 @@ from jinja2 import (
     nodes,
     pass_context,
 )
-from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError
+from jinja2.exceptions import SecurityError, TemplateAssertionError, TemplateNotFound, TemplateSyntaxError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -174,16 +174,17 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        _check(source)
+        _check(source, name)
         _charge(source)
         source.set_environment(self)
         return super()._generate(source, name, filename, defer_init)
 
 
-def _check(tree: nodes.Template) -> None:
+def _check(tree: nodes.Template, name: str | None) -> None:
     for node in _walk(tree):
         if type(node) not in _ALLOWED or not _is_plain(node):
-            raise SecurityError(f"line {node.lineno}: {type(node).__name__.lower()} of this kind is not allowed")
+            kind = type(node).__name__.lower()
+            raise TemplateAssertionError(f"{kind} of this kind is not allowed", node.lineno, name)
 
 
 def _is_plain(node: nodes.Node) -> bool:
@@ -291,18 +292,23 @@ def _reason(fault: BaseException, name: str, sources: Collection[str]) -> str:
     """One line about a fault in this template or in one that it extends, without memory addresses or paths."""
     if isinstance(fault, RecursionError):
         return "it calls itself, or is nested too deeply"
-    words = " ".join(str(fault).split()) or type(fault).__name__
-    if isinstance(fault, TemplateNotFound):
-        words = f"there is no template {words}"
+    match fault:
+        case TemplateNotFound():
+            said = f"there is no template {fault}"
+        case SyntaxError():  # of the code that Jinja made: its text names a line of that
+            said = fault.msg
+        case _:
+            said = str(fault)
+    words = " ".join(said.split()) or type(fault).__name__
     found = _place(fault, name, sources)
-    if not found or words.startswith("line "):
+    if not found:
         return words[:300]
     template, line = found
     return f"line {line}{'' if template == name else f' of {template}'}: {words}"[:300]
 
 
 def _place(fault: BaseException, name: str, sources: Collection[str]) -> tuple[str, int] | None:
-    """The template and the line that a fault is about; Jinja's frames are called as the loader calls the source."""
+    """The template and line of a fault. Jinja names its traceback frames after the file name that the loader gives."""
     if isinstance(fault, TemplateSyntaxError):
         return fault.name or name, fault.lineno
     frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(fault.__traceback__))

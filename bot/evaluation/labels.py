@@ -185,7 +185,7 @@ class LinkLabels:
         return self._before is None or at < self._before
 
     def _group(self, key: ThreadId) -> set[ThreadId]:
-        """The thread and all that links lead to from it, whichever way they point."""
+        """The thread and all that marks of duplicates connect with it, in either direction."""
         group, todo = {key}, [key]
         while todo:
             for other, at in self._joins.get(todo.pop(), ()):

@@ -80,10 +80,10 @@ def _known(
 
 
 def _touched(event: Event) -> frozenset[ThreadId]:
-    """The thread on which the event says that a comment was edited, which no list shows, or deleted: within the same
-    second another one may have taken its place."""
-    is_hidden = event.name == "issue_comment" and event.action in ("edited", "deleted")
-    return frozenset([event.number]) if is_hidden and event.number else frozenset()
+    """The thread whose comment was edited or deleted. The list does not show an edit, nor a deletion if another comment
+    followed within the same second."""
+    may_be_unlisted = event.name == "issue_comment" and event.action in ("edited", "deleted")
+    return frozenset([event.number]) if may_be_unlisted and event.number else frozenset()
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], run: RunContext) -> bool:

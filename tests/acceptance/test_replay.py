@@ -14,7 +14,8 @@ from tests.acceptance.stage import BOT, Stage
 from tests.examples import THOROUGH
 
 ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol" if THOROUGH else "ietf_qlog")
-THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if THOROUGH else "60"))
+IS_WHOLE = THOROUGH or "REPLAY_ARCHIVE" in os.environ
+THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if IS_WHOLE else "60"))
 
 
 @pytest.mark.shared

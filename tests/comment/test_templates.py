@@ -168,7 +168,9 @@ def test_the_file_that_is_broken_is_named() -> None:
         ({"context.md.j2": "{{ }}"}, ": line 1: "),
         ({"context.md.j2": "Hello,\n{{ nobody }}"}, ": line 2: 'nobody' is undefined"),
         ({"base.md.j2": "\n\n{{ words.nothing }}"}, "line 3 of base.md.j2: there is no 'nothing' here"),
+        ({"base.md.j2": '\n{% include "x" %}'}, "line 2 of base.md.j2: include of this kind is not allowed"),
         ({"context.md.j2": '\n{% extends "elsewhere.md.j2" %}'}, "there is no template elsewhere.md.j2"),
+        ({"context.md.j2": "{% for a in [] %}" * 25 + "{% endfor %}" * 25}, ": too many statically nested blocks"),
     ):
         problem = render(broken)[1]
         assert problem is not None

@@ -387,7 +387,7 @@ def test_real_questions_are_answered_without_knowing_the_future(real: list[Threa
 
 @pytest.mark.shared
 @pytest.mark.slow
-@pytest.mark.skipif(not THOROUGH, reason="hundreds of real lessons, twice: every night")
+@pytest.mark.skipif(not THOROUGH, reason="hundreds of real lessons, twice: in `.ci/run --whole`")
 def test_real_marks_teach_nobody_before_they_were_made(real: list[Thread], shared: Path) -> None:
     undisturbed(real, shared, (20,), learns=True)
 

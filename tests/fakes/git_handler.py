@@ -79,7 +79,7 @@ def _abilities(repository: Path, _configured_at: int) -> bytes:
 
 def _advertised(service: str, repository: Path, environment: dict[str, str]) -> bytes:
     command = [programs() / service, "--stateless-rpc", "--advertise-refs", repository]
-    return subprocess.run(command, check=True, stdout=-1, env=settled_environment() | environment).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=settled_environment() | environment).stdout
 
 
 def _repository(path: str) -> tuple[str, str] | None:
@@ -181,7 +181,9 @@ class GitHandler(BaseHTTPRequestHandler):
     def _run(self, service: str, repository: Path, lose: bool) -> None:
         command = [programs() / service, "--stateless-rpc", repository]
         environment = settled_environment() | {"GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
-        process = subprocess.Popen(command, stdin=-1, stdout=-1, env=environment, bufsize=0, pipesize=PIPE)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0, pipesize=PIPE
+        )
         assert process.stdin
         assert process.stdout
         # The program may answer before it has read everything, so a large body is fed from the side.
@@ -214,7 +216,7 @@ class GitHandler(BaseHTTPRequestHandler):
             if alive:
                 try:
                     stdin.write(unpack(block))
-                except BrokenPipeError:
+                except (BrokenPipeError, zlib.error):
                     alive = False
         try:
             stdin.close()

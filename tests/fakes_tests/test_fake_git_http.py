@@ -139,6 +139,26 @@ def test_nothing_but_the_three_services_is_served(git_server: GitServer, work: P
     assert answer.status_code == 404
 
 
+@pytest.mark.parametrize("query", ["", "?service=git-upload-archive"])
+def test_only_the_smart_protocol_is_spoken(git_server: GitServer, work: Path, query: str) -> None:
+    with httpx.Client(auth=("x-access-token", git_server.token)) as client:
+        assert client.get(f"{git_server.url}/{NAME}.git/info/refs{query}").status_code == 403
+        assert client.get(f"{git_server.url}/{NAME}.git/git-upload-pack").status_code == 403
+
+
+def test_what_git_can_do_follows_the_configuration_of_the_repository(git_server: GitServer, work: Path) -> None:
+    address = f"{git_server.url}/{NAME}.git/info/refs?service=git-upload-pack"
+    user, version = ("x-access-token", git_server.token), {"Git-Protocol": "version=2"}
+
+    def told() -> str:
+        return httpx.get(address, auth=user, headers=version).text
+
+    assert told() == told()
+    assert "ls-refs=unborn" in told()
+    done("config", "lsrefs.unborn", "ignore", folder=git_server.folder / f"{NAME}.git")
+    assert "ls-refs=unborn" not in told()
+
+
 @pytest.mark.parametrize("rule", ["GH006", "GH013"])
 def test_a_protected_branch_refuses_with_githubs_code(git_server: GitServer, work: Path, rule: str) -> None:
     git_server.protect(NAME, "main", rule)
