@@ -113,3 +113,4 @@ def test_no_template_is_read_through_a_link_of_the_checkout(top: Path, link: str
     shutil.rmtree(top / link)
     (top / link).symlink_to(outside if link == ".github" else outside / "precedent")
     assert templates_of(place) == {}
+    place.local_cache.close()
