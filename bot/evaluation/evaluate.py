@@ -145,9 +145,8 @@ def masked(thread: Thread, relevant: Iterable[ThreadId]) -> Thread:
     """The thread as it was opened, without its citations of these threads and before anybody said a word."""
     opened = replace(thread.as_of(thread.created_at), comments=())
     text = f"{opened.title}\n{opened.body}".lower()
-    named = [
-        key for key in relevant if str(key).lower() in text
-    ]  # a pattern for a whole large group is slow to compile
+    # A pattern for a whole large group is slow to compile.
+    named = [key for key in relevant if str(key).lower() in text]
     if not named:
         return opened
     citations = [_citation(key) for key in sorted(named, key=str, reverse=True)]
