@@ -96,7 +96,7 @@ def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -
     """
     if thread.role and unvouched_until(thread) == FOREVER:
         return _gone(thread.id, source)
-    signals = opening(thread)
+    signals = opening(thread.title, thread.body)
     return OrganisationThread(
         repository=source.repository,
         id=thread.id,

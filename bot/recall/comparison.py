@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from bot.ranking.features import RankingQuery
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
-from bot.recall.reasons import SharedSignals, opening, said, shared_signals
+from bot.recall.reasons import OpeningSignals, SharedSignals, opening, said, shared_signals
 
 ALIKE = 0.6
 """Least share of common words in two titles below which the texts are never the same."""
@@ -42,17 +43,37 @@ class Comparison:
     is_same: bool
 
 
+KEPT = 64
+"""Texts that stay read, for the next question: a replay asks twice of each thread, and neighbours have the same hits."""
+
+
+class _ReadText(NamedTuple):
+    """What is compared of a text: its signals, its lines, its terms, those of its prose or code, those of its title."""
+
+    opening: OpeningSignals
+    lines: TextLines
+    words: frozenset[str]
+    said: frozenset[str]
+    title: frozenset[str]
+
+
+@lru_cache(KEPT)
+def _read(title: str, body: str) -> _ReadText:
+    signals = opening(title, body)
+    in_prose = frozenset((*terms(said(title)), *body_terms(said(body))))
+    in_title = frozenset(terms(title))
+    return _ReadText(signals, read_lines(signals.text), in_title.union(body_terms(body)), in_prose, in_title)
+
+
 def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
     """Compare the question with each of these threads.
 
     A line, path or name is common if many threads hold all of its words. That separates build logs, forms, licences and
     macros from what two people really met, with posting lists that the question has read anyway.
     """
-    ours = opening(thread)
-    our_lines, theirs = read_lines(ours.text), [opening(other) for other in others]
-    their_lines = [read_lines(one.text) for one in theirs]
-    shared = [shared_signals(ours, one) for one in theirs]
-    runs = [shared_runs(our_lines, lines) for lines in their_lines]
+    ours, theirs = _read(thread.title, thread.body), [_read(other.title, other.body) for other in others]
+    shared = [shared_signals(ours.opening, one.opening) for one in theirs]
+    runs = [shared_runs(ours.lines, one.lines) for one in theirs]
 
     def known(group: frozenset[str]) -> frozenset[str]:
         return group.intersection(asked.rarity)
@@ -64,19 +85,19 @@ def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, libra
     def is_specific(group: frozenset[str]) -> bool:
         return held_by.get(known(group), asked.few + 1) <= asked.few
 
-    for other, both, lines, alike in zip(others, shared, their_lines, runs, strict=True):
+    for one, both, alike in zip(theirs, shared, runs, strict=True):
         specific = [run for run in alike if is_specific(run.terms)]
         common = {run.line.place for run in alike if run.is_most and run not in specific}
         yield Comparison(
             both.only(is_specific),
             len(threes(run for run in specific if run.line.fails)),
-            without_lines(ours.text, common - {TITLE}),
-            frozenset((*terms(other.title), *body_terms(other.body))),
-            frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
-            is_same(our_lines, lines)
-            and 2 * len(threes(specific)) >= len(our_lines.any)
+            without_lines(ours.opening.text, common - {TITLE}),
+            one.words,
+            one.said,
+            is_same(ours.lines, one.lines)
+            and 2 * len(threes(specific)) >= len(ours.lines.any)
             # of two copies of a form only the titles say what each is about
-            and len(asked.title & (title := frozenset(terms(other.title)))) >= ALIKE * len(asked.title | title),
+            and len(asked.title & one.title) >= ALIKE * len(asked.title | one.title),
         )
 
 

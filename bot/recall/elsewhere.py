@@ -152,7 +152,7 @@ def judge_elsewhere(thread: Thread, found: ElsewhereCandidates) -> list[RankedEl
 
     Those that share only a form, a link, a banner, or common words are left out.
     """
-    asked, ours = found.ranked.asked, opening(thread)
+    asked, ours = found.ranked.asked, opening(thread.title, thread.body)
     alike = sorted(found.ranked.candidates, key=lambda one: -one.likeness)
     near = [one for one in alike if len(one.hit.terms) >= LEAST_TERMS][: 2 * READ]
     judged = []

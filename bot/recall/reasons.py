@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import islice
 
-from bot.domain.thread import Thread
 from bot.reading.analyzer import stretch, terms, token_terms, tokens
 from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
 from bot.reading.word_lists import COMMON_WORDS
@@ -159,9 +158,9 @@ class OpeningSignals:
     names: tuple[str, ...]
 
 
-def opening(thread: Thread) -> OpeningSignals:
+def opening(title: str, body: str) -> OpeningSignals:
     """The signals of a thread's title and opening text."""
-    text = f"{thread.title}\n{thread.body}"
+    text = f"{title}\n{body}"
     signals = read_signals(text)
     return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
 

@@ -108,12 +108,14 @@ BUGS = (
         "bot/memory/state.py",
         "            if is_visible(self._known(key), new[key], self.repo):\n",
         "            if False:\n",
+        first=45,
     ),
     Bug(
         "a comment stands as it did though what it quotes was taken back",
         "bot/domain/answer.py",
         "    return not set(map(mark, messages)).issuperset(standing.quotes)\n",
         "    return False\n",
+        first=45,
     ),
 )  # fmt: skip
 

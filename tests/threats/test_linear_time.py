@@ -69,9 +69,9 @@ def whole(made: Callable[[Thread], object]) -> Callable[[str], object]:
 
 def why(text: str) -> object:
     one, other = opened(text), thread(text)
-    ours = opening(one)
+    ours = opening(one.title, one.body)
     strongest = dict.fromkeys(terms(text[:4_000])[:8], True)
-    return reasons(ours.text, shared_signals(ours, opening(other)), strongest)
+    return reasons(ours.text, shared_signals(ours, opening(other.title, other.body)), strongest)
 
 
 def lines(text: str) -> object:
