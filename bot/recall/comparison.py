@@ -44,7 +44,7 @@ class Comparison:
 
 
 KEPT = 64
-"""Texts that stay read, for the next question: a replay asks twice of each thread, and neighbours have the same hits."""
+"""Texts that stay read: a replay recalls twice for each thread, and issues near each other have the same candidates."""
 
 
 class _ReadText(NamedTuple):

@@ -12,7 +12,11 @@ def why(ours: str, theirs: str, title: str = "Sessions") -> tuple[str, ...]:
     one, other = thread(2, title, ours), thread(1, title, theirs)
     shared = shared_of(one, other)
     both = set(terms(theirs)) | set(terms(title))
-    return reasons(opening(one.title, one.body).text, shared, {term: True for term in terms(ours) if term in both})
+    return reasons(text_of(one), shared, {term: True for term in terms(ours) if term in both})
+
+
+def text_of(one: Thread) -> str:
+    return opening(one.title, one.body).text
 
 
 def shared_of(one: Thread, other: Thread) -> SharedSignals:
@@ -132,8 +136,8 @@ def test_a_word_that_also_stands_without_a_capital_is_told_so() -> None:
 
 def test_code_among_the_words_is_marked_as_code() -> None:
     one, other = thread(2, body="vantage_point"), thread(1, body="vantage-point")
-    assert reasons(opening(one.title, one.body).text, shared_of(one, other), dict.fromkeys(terms("vantage_point odd"), False)) == ()
-    told = reasons(opening(one.title, one.body).text, shared_of(one, other), {"vantagepoint": False, "odd": True})
+    assert reasons(text_of(one), shared_of(one, other), dict.fromkeys(terms("vantage_point odd"), False)) == ()
+    told = reasons(text_of(one), shared_of(one, other), {"vantagepoint": False, "odd": True})
     assert told == ("both speak of `vantage_point`, odd",)
 
 
@@ -170,7 +174,7 @@ def test_backticks_inside_code_do_not_end_it() -> None:
 @pytest.mark.parametrize("text", ["[" * 65_536, "\x00\ud800" * 100, "a" * 65_536, "`" * 65_536, "\u202eabc" * 1000])
 def test_hostile_text_gives_no_more_than_three_reasons(text: str) -> None:
     one = Thread(2, text[:1000], text, "monalisa", thread(2).created_at)
-    assert len(reasons(opening(one.title, one.body).text, shared_of(one, one), dict.fromkeys(terms(text)[:50], True))) <= 3
+    assert len(reasons(text_of(one), shared_of(one, one), dict.fromkeys(terms(text)[:50], True))) <= 3
 
 
 def test_an_error_code_is_told_by_itself() -> None:
@@ -179,27 +183,27 @@ def test_an_error_code_is_told_by_itself() -> None:
 
 def test_words_of_the_titles_are_a_reason() -> None:
     one, other = thread(2, "Snapshot worker stops", "It is idle."), thread(1, "Worker of snapshots stops", "No room.")
-    assert reasons(opening(one.title, one.body).text, shared_of(one, other), dict.fromkeys(terms("snapshot worker"), True)) == (
+    assert reasons(text_of(one), shared_of(one, other), dict.fromkeys(terms("snapshot worker"), True)) == (
         "both speak of Snapshot, worker",
     )
 
 
 def test_what_shares_nothing_that_can_be_told_has_no_reason() -> None:
     one, other = thread(2, "Snapshot worker stops"), thread(1, "Archive is full")
-    assert reasons(opening(one.title, one.body).text, shared_of(one, other), {}) == ()
+    assert reasons(text_of(one), shared_of(one, other), {}) == ()
 
 
 def test_words_that_are_not_specific_here_are_told_only_where_they_are_code() -> None:
     one, other = thread(2, body="The read_path of the cookie"), thread(1, body="read_path: cookie")
     words = {"cooki": False, "path": False, "readpath": True, "odd": True}
-    assert reasons(opening(one.title, one.body).text, SharedSignals(), words) == ("both speak of `read_path`, odd",)
+    assert reasons(text_of(one), SharedSignals(), words) == ("both speak of `read_path`, odd",)
     assert shared_of(one, other).names == ("read_path",)
 
 
 def test_of_the_same_text_no_word_is_told() -> None:
     text = "error: relay 7 closed the channel; see read_session"
     one, other = thread(2, body=text), thread(1, body=text)
-    told = reasons(opening(one.title, one.body).text, shared_of(one, other), {"relay": True, "channel": True}, is_same=True)
+    told = reasons(text_of(one), shared_of(one, other), {"relay": True, "channel": True}, is_same=True)
     assert told == ("same text", "same error `error: relay 7 closed the channel; see read_session`")
 
 
