@@ -43,8 +43,9 @@ class Comparison:
     is_same: bool
 
 
-KEPT = 64
-"""Texts that stay read: a replay recalls twice for each thread, and issues near each other have the same candidates."""
+KEPT, LONGEST_KEPT = 64, 16_384
+"""Texts that stay read, and characters of each at most: 90 MB of the worst. A replay recalls twice for each thread, and
+issues near each other have the same candidates."""
 
 
 class _ReadText(NamedTuple):
@@ -57,8 +58,12 @@ class _ReadText(NamedTuple):
     title: frozenset[str]
 
 
-@lru_cache(KEPT)
 def _read(title: str, body: str) -> _ReadText:
+    return _kept(title, body) if len(body) <= LONGEST_KEPT else _kept.__wrapped__(title, body)
+
+
+@lru_cache(KEPT)
+def _kept(title: str, body: str) -> _ReadText:
     signals = opening(title, body)
     in_prose = frozenset((*terms(said(title)), *body_terms(said(body))))
     in_title = frozenset(terms(title))
