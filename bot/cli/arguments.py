@@ -20,26 +20,20 @@ if TYPE_CHECKING:
     from bot.domain.card import Worktree
 
 
-_LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)", re.ASCII)
-
-_REPOSITORY = re.compile(SLUG, re.ASCII)
-_URL = re.compile(
-    r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?", re.ASCII | re.IGNORECASE
-)
-
-
-_ACTION = re.compile(
+# Patterns are compiled where they are used: a search has no use for any, and begins without them.
+_LOGIN = r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)"
+_URL = r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?"
+_ACTION = (
     r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
     r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
-    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})",
-    re.ASCII,
+    r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})"
 )
 """A repository at a commit, tag or branch, or an image; only characters without a meaning in YAML."""
 
 
 def is_action(text: str) -> bool:
     """Whether a step can use this Action."""
-    return _ACTION.fullmatch(text) is not None
+    return re.fullmatch(_ACTION, text, re.ASCII) is not None
 
 
 def action_name(text: str) -> str:
@@ -57,14 +51,14 @@ def issue(text: str) -> Issue:
 
 
 def repository(text: str) -> str:
-    if not _REPOSITORY.fullmatch(text):
+    if not re.fullmatch(SLUG, text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
     return text
 
 
 def login(text: str) -> str:
     """An account's login, with or without an @ before it."""
-    found = _LOGIN.fullmatch(text)
+    found = re.fullmatch(_LOGIN, text, re.ASCII)
     if not found:
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an account's login")
     return found[1]
@@ -169,10 +163,10 @@ class NamedRepository(NamedTuple):
 def named_repository(text: str) -> NamedRepository:
     """OWNER/NAME, or the address of any page of the repository."""
     server, path = "", text.strip()
-    if found := _URL.fullmatch(path):
+    if found := re.fullmatch(_URL, path, re.ASCII | re.IGNORECASE):
         server = found[1].lower().replace("://www.github.com", "://github.com")
         path = "/".join(found[2].split("/")[:2])
-    name = _REPOSITORY.fullmatch(path.removesuffix("/").removesuffix(".git"))
+    name = re.fullmatch(SLUG, path.removesuffix("/").removesuffix(".git"), re.ASCII)
     if name is None or not name[0].partition("/")[2].strip("."):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
     return NamedRepository(name[0], server)

@@ -68,7 +68,7 @@ class LocalCache:
         ranker = Ranker(self._database, weights, _OF_THREADS)
         found: list[CardHit] = []
         wanted = limit
-        for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
+        for equals in _groups(ranker, ranker.found(floor), _at_once(limit, keep)):
             if wanted <= 0:
                 break
             cards = self._at(ranker, equals)
@@ -94,7 +94,7 @@ class LocalCache:
     ) -> list[MessageHit]:
         ranker = Ranker(self._database, weights, _OF_MESSAGES)
         found: list[MessageHit] = []
-        for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
+        for equals in _groups(ranker, ranker.found(floor), _at_once(limit, keep)):
             hits = self._messages(ranker, equals)
             kept = [hit for hit in hits if keep is None or keep(hit)]
             found += sorted(kept, key=lambda hit: (-hit.score, isinstance(hit.thread, str), hit.thread, hit.position))[
@@ -205,6 +205,11 @@ def _by_segment(ranker: Ranker, places: Sequence[int]) -> Iterator[tuple[CachedS
     """The segments with the numbers of those of these documents that they hold."""
     for segment in ranker.segments:
         yield segment, [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
+
+
+def _at_once(limit: int, keep: object) -> int:
+    """How many to read at a time: no more than are wanted, unless some may not be kept."""
+    return max(64, 2 * limit) if keep else max(1, limit)
 
 
 def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -267,11 +267,10 @@ MAX_NAME = 200
 
 SLUG = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
 
-_ISSUE = re.compile(rf"(?P<repo>{SLUG})?#(?P<number>[1-9][0-9]{{0,14}})|(?P<digits>[1-9][0-9]{{0,14}})", re.ASCII)
-_ADDRESS = re.compile(
+_ISSUE = rf"(?P<repo>{SLUG})?#(?P<number>[1-9][0-9]{{0,14}})|(?P<digits>[1-9][0-9]{{0,14}})"
+_ADDRESS = (
     rf"(?:https?://[A-Za-z0-9.:-]{{1,260}}|[A-Za-z0-9-]{{1,63}}\.[A-Za-z0-9.:-]{{1,200}})/(?P<repo>{SLUG})/(?:-/)?(?:issues|pull|merge_requests)/"
-    r"(?P<number>[1-9][0-9]{0,14})(?:[/?#]\S*)?",
-    re.ASCII | re.IGNORECASE,
+    r"(?P<number>[1-9][0-9]{0,14})(?:[/?#]\S*)?"
 )
 
 
@@ -295,9 +294,9 @@ class Issue(NamedTuple):
 def issue_named(text: str) -> Issue | None:
     """The issue that ``42``, ``#42``, ``OWNER/NAME#42`` or the address of its page names; None for anything else."""
     text = text.strip()
-    if found := _ADDRESS.fullmatch(text):
+    if found := re.fullmatch(_ADDRESS, text, re.ASCII | re.IGNORECASE):
         return Issue(int(found["number"]), found["repo"])
-    found = _ISSUE.fullmatch(text)
+    found = re.fullmatch(_ISSUE, text, re.ASCII)
     return Issue(int(found["number"] or found["digits"]), found["repo"] or "") if found else None
 
 

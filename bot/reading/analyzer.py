@@ -133,10 +133,7 @@ _ENCODED_PIECE = 3.5
 # it cannot match, so a scan never backtracks more than one step.
 _SHAPE = r"[Ll]ine \d+|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+)*"
 _ASCII_TOKEN = re.compile(_SHAPE.format(w=r"\w"), re.ASCII)
-# ``\w`` leaves out combining vowel signs, which would cut words of Indic and South-East Asian scripts to pieces.
 _MARKS = r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u109f\u1780-\u17d3"
-_ANY_TOKEN = re.compile(_SHAPE.format(w=rf"[\w{_MARKS}]"))
-_INVISIBLE = re.compile(r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
 
 _COMPONENT = re.compile(r"::|[.'-]")
 _PIECE = re.compile(r"[A-Z]+s(?![A-Za-z0-9])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z][a-z0-9]*|[A-Z]+[0-9]*|[0-9]+[a-z]*")
@@ -184,8 +181,20 @@ def tokens(text: str) -> list[str]:
     """The runs of ``text`` that terms are made of, as written (compatibility forms are unified)."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    found = _ANY_TOKEN.findall(_normalise(text))
+    found = _any_token().findall(_normalise(text))
     return [part for run in found for part in ((run,) if run.isascii() else unspaced().split(run)) if part]
+
+
+@cache
+def _any_token() -> re.Pattern[str]:
+    """As `_ASCII_TOKEN`, and with what ``\\w`` leaves out: combining vowel signs, without which words of Indic and
+    South-East Asian scripts would fall to pieces."""
+    return re.compile(_SHAPE.format(w=rf"[\w{_MARKS}]"))
+
+
+@cache
+def _invisible() -> re.Pattern[str]:
+    return re.compile(r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
 
 
 def token_terms(token: str) -> tuple[str, ...]:
@@ -197,7 +206,7 @@ def _normalise(text: str) -> str:
     # Sorting a run of combining marks takes the library time that grows with the square of the run: slices bound it.
     unify = partial(unicodedata.normalize, "NFKC")
     unified = "".join(unify(text[at : at + _SLICE]) for at in range(0, len(text), _SLICE))
-    return _INVISIBLE.sub("", unified.replace("\u2019", "'"))
+    return _invisible().sub("", unified.replace("\u2019", "'"))
 
 
 class _Terms(dict[str, tuple[str, ...]]):
