@@ -135,7 +135,7 @@ def parameters() -> str:
         for tool in OFFERED.values()
         for name, shape in tool.parameters["properties"].items()
     ]
-    return table(("parameter", "allowed", "default", "is"), rows)
+    return table(("parameter", "allowed", "default", "description"), rows)
 
 
 def _allowed(shape: dict[str, Any]) -> str:

@@ -173,7 +173,9 @@ class SourceSettings:
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
     enabled: bool = setting(True, "Obey /precedent commands in comments.")
-    searches_per_hour: int = setting(5, "Searches per account and hour.", low=0, high=100)
+    searches_per_hour: int = setting(
+        5, "Searches, questions and other requests for information per account and hour.", low=0, high=100
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,12 +57,12 @@ def written(kept: Mapping[str, Any]) -> Iterator[str]:
 def machine(kept: Mapping[str, Any]) -> str:
     """Where and when the last run was, and whether the machine had something else to do."""
     load, note = kept["load"], kept["note"]
-    busy = "" if note == "idle" else " **Times of a busy machine are no measure; their ratios are a rough one.**"
+    busy = "" if note == "idle" else " **The machine was not idle: the times are approximate; rely on the ratios.**"
     return (
         f"The newest part was measured {kept['date']} at commit `{kept['commit']}`, in {kept['seconds']:,} s: "
         f"{Machine(**kept['machine']).told()}. "
         f"Load {load['start']:g} at the start and {load['end']:g} at the end; other processes took "
-        f"{load['others']:g} of the cores: {note}.{busy}\n"
+        f"{load['others']:g} of the cores.{busy}\n"
     )
 
 

@@ -129,7 +129,7 @@ def test_workflows_of_pages_give_inputs_and_use_outputs_that_there_are() -> None
             used += len(named)
             assert set(named) <= set(ACTION["outputs"]), page.name
     assert met > 5
-    assert used > 5
+    assert used > 3
 
 
 # -- the threshold ---------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_workflows_of_pages_give_inputs_and_use_outputs_that_there_are() -> None
 def test_the_threshold_is_that_of_the_code() -> None:
     threshold = SETTINGS["troubleshooting.similarity_threshold"].default
     assert f"`troubleshooting.similarity_threshold` of {threshold} " in text("docs/evaluation.md")
-    assert f"similarity of {threshold}," in text("README.md")
+    assert f"similarity of {threshold} (" in text("README.md")
 
 
 @pytest.mark.parametrize("part", ["order", "confidence"])

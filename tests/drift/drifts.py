@@ -73,11 +73,11 @@ DRIFTS = {
         "README.md", "          dry-run: ${{", "          dryrun: ${{", REFERENCE, "README.md"
     ),
     "an output that a page's workflow uses": Drift(
-        "docs/context.md",
-        "CONTEXT: ${{ steps.precedent.outputs.context }}",
-        "CONTEXT: ${{ steps.precedent.outputs.contexts }}",
+        "docs/workflows.md",
+        "context: ${{ steps.look.outputs.context }}",
+        "context: ${{ steps.look.outputs.contexts }}",
         REFERENCE,
-        "context.md",
+        "workflows.md",
     ),
     "settings that a page shows": Drift("docs/semantic.md", "\n  model: ", "\n  models: ", README, "semantic.models"),
     # commands

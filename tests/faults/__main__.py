@@ -1,11 +1,11 @@
-"""`python -m tests.faults --write` writes docs/faults.md, `--check` says whether it is what the tables say."""
+"""`python -m tests.faults --write` writes docs/faults.md and tests/faults/README.md, `--check` compares them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from tests.faults.page import PAGE, render
+from tests.faults.page import pages
 
 
 def main() -> int:
@@ -13,13 +13,14 @@ def main() -> int:
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", action="store_true")
     group.add_argument("--check", action="store_true")
+    stale = [page for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text]
     if parser.parse_args().write:
-        PAGE.write_text(render(), encoding="utf-8")
+        for page in stale:
+            page.write_text(pages()[page], encoding="utf-8")
         return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == render():
-        return 0
-    print(f"{PAGE.name} is not what the tables say: python -m tests.faults --write", file=sys.stderr)
-    return 1
+    for page in stale:
+        print(f"{page} is not what the tables say: python -m tests.faults --write", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

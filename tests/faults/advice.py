@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a piece of advice is a row
-"""What a maintainer is told about a run: what to do, and what comes by itself. The cells of the tables say the rest."""
+"""What a maintainer is told about a run: what to do, and what happens by itself. The cells of the tables say the rest."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def faults(advice: Advice) -> Iterator[str]:
 
 def chapter() -> Iterator[str]:
     """The part of the page for maintainers."""
-    yield "| what the log says | the run is | what you do | what comes by itself |"
+    yield "| what the log says | the run is | what you do | what happens by itself |"
     yield "|---|---|---|---|"
     for advice in ALL:
         one = next(outcome for _, outcome in outcomes(advice))

@@ -168,7 +168,7 @@ def play(row: Row, on: Stages) -> Played:
 
 def chapter(when: Mapping[str, str]) -> Iterator[str]:
     """The part of the page about git."""
-    yield "### Git\n"
+    yield "## Git\n"
     yield "A new issue mentions a decision.\n"
     yield "| trouble | exit | comment posted by | why |"
     yield "|---|---|---|---|"

@@ -1,4 +1,4 @@
-"""The table as a page of the documentation."""
+"""The table as a page, and the page of the documentation about it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ from tests.faults.calls import CALLS, FAULTS
 from tests.faults.table import SAME, Rule, rules
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+TABLES = Path(__file__).with_name("README.md")
 WHEN = {"now": "this run", "later": "next run", "never": "never"}
 NOTE = {"now": "", "later": " n", "never": " ×"}
-OPENING = """# Faults
+ADVICE = """# Faults
 
 What to do when a run of the Action reports trouble with GitHub or git. The App has [a table of its
-own](self-hosting.md#when-something-is-odd). No fault loses memory: each run asks for everything that changed since the
-last successful one. A red run needs your attention. A green one may carry a notice that says why something waits.
+own](self-hosting.md#troubleshooting). No fault loses memory: each run asks for everything that changed since the last
+successful one. A red run needs your attention. A green one may carry a notice that says why something waits.
 
 {advice}
-A comment that is due is tried for a day. For trouble that is not GitHub's, see
-[getting started](getting-started.md#when-something-is-odd); [`precedent doctor`](command-line.md#doctor) checks the
-setup.
+A comment that is due is tried for [`comment.answer_within_hours`](settings.md#comment), 24 unless changed. For trouble
+that is not GitHub's, see [getting started](getting-started.md#troubleshooting);
+[`precedent doctor`](command-line.md#doctor) checks the setup.
 
-## For contributors
+Tests play [every request with every fault](../tests/faults/README.md).
+"""
+OPENING = """# What a run does about every fault
 
 Tests play every cell of these tables: one run meets the fault, the next one does not. Afterwards the issue has at most
 one comment by Precedent, memory matches GitHub, and the cursor has reached the newest change. No comment is posted
 twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the issue.
-`python -m tests.faults --write` writes this page.
+`python -m tests.faults --write` writes this page and [the advice to users](../../docs/faults.md).
 
 After a 401, a run sends no more requests. After a rate limit, it sends no request that the limit covers: REST and
 GraphQL have separate hourly limits, and a secondary limit covers both.
 """
 
 
-def render() -> str:
-    """The page, as Markdown."""
-    opening = OPENING.format(advice="\n".join(advice.chapter()))
-    return "\n".join([opening, *_matrix(), *rebuilds.chapter(), *exchanges.chapter(WHEN), ""])
+def pages() -> dict[Path, str]:
+    """The pages, as Markdown: what users read, and the tables."""
+    tables = [OPENING, *_matrix(), *rebuilds.chapter(), *exchanges.chapter(WHEN), ""]
+    return {PAGE: ADVICE.format(advice="\n".join(advice.chapter())), TABLES: "\n".join(tables)}
 
 
 def _matrix() -> Iterator[str]:
@@ -47,7 +50,7 @@ def _matrix() -> Iterator[str]:
     signs = {(call, fault): _sign(found, call, fault) for call in CALLS for fault in FAULTS}
     columns = _alike(CALLS, lambda call: tuple(signs[call, fault] for fault in FAULTS))
     rows = _alike(FAULTS, lambda fault: tuple(signs[call, fault] for call in CALLS))
-    yield "### Requests to the API\n"
+    yield "## Requests to the API\n"
     yield (
         "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run\n"
         "posts what was due, **×** if it is never posted. A request that is missing in a row cannot meet the fault.\n"

@@ -58,7 +58,7 @@ def play(row: Row, stage: Stage) -> tuple[int, str]:
 
 def chapter() -> Iterator[str]:
     """The part of the page about a rebuild."""
-    yield "### A rebuild\n"
+    yield "## A rebuild\n"
     yield "A manual `rebuild` has read fifty issues when the fault occurs.\n"
     yield "| trouble | exit | finished by | why |"
     yield "|---|---|---|---|"

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import product
 
 from tests.faults.calls import CALLS, FAULTS
-from tests.faults.page import PAGE, render
+from tests.faults.page import pages
 from tests.faults.table import SAME, played, rules
 
 
@@ -21,5 +21,5 @@ def test_what_stands_for_another_fault_is_played() -> None:
     assert {pair for pair in alike - played().keys() if pair[1] != SAME} == set()
 
 
-def test_the_page_is_what_the_table_says() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render()
+def test_the_pages_are_what_the_tables_say() -> None:
+    assert {page: page.read_text(encoding="utf-8") for page in pages()} == pages()
