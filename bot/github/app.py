@@ -42,17 +42,21 @@ from bot.github.transport import PER_PAGE
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """Permissions of a token, and all that the App needs."""
 
-FOR_DISCUSSIONS = {"discussions": "read"}
-"""What a token gets in addition where the installation has accepted it: without it discussions are not remembered."""
+OPTIONAL = {"discussions": "write", "pull_requests": "read"}
+"""What a token gets in addition, at most, if the installation has accepted it.
 
-FOR_ANSWERS = {"discussions": "write"}
-"""What it gets instead where the installation has accepted that: without it discussions are not answered."""
+Discussions are not remembered without `read`, nor answered without `write`. Without pull requests, those of a private
+repository are not read: how an issue was fixed lacks the files and the release, and open ones are not shown.
+"""
+
+RANKS = ("none", "read", "write", "admin")
+"""Levels of a permission, the least first."""
+
+REREAD = 3600.0
+"""Seconds after which it is asked again what an installation has accepted."""
 
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 """Events that the App subscribes to; those of its installations arrive anyway."""
-
-DISCUSSION_EVENTS = ("discussion", "discussion_comment")
-"""Events that need FOR_DISCUSSIONS."""
 
 TIMEOUT = 20.0
 """Seconds for each part of a request."""
@@ -180,7 +184,7 @@ class App:
         self._id = app_id
         self._api_url = api_url
         self._opened = [_Session(app_id, key, api_url)]
-        self._refused: dict[int, int] = {}
+        self._accepted: dict[int, tuple[float, dict[str, str]]] = {}
 
     def use_key(self, key: str) -> None:
         """Sign with this key from now on; requests that are under way end with the former one.
@@ -221,7 +225,7 @@ class App:
 
         Raises NotInstalled, and NotPermitted if the installation has not accepted the permissions we need.
         """
-        told = self._widest_token(installation, {"repository_ids": [repository]})
+        told = self._widest_token(installation, repository)
         token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
         listed = (each for each in objects_in(told.get("repositories")) if each.get("id") == repository)
         shown = next(listed, None) or self._repository(token, repository)
@@ -261,18 +265,32 @@ class App:
         """Make GitHub repeat an attempt, by its ``id``, under the same GUID."""
         self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
 
-    def _widest_token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With FOR_ANSWERS, else with FOR_DISCUSSIONS, else without; each refusal of an installation holds for this
-        process."""
-        known = self._refused.get(installation, 0)
-        for refused, more in list(enumerate((FOR_ANSWERS, FOR_DISCUSSIONS), 1))[known:]:
-            try:
-                return self._token(installation, {**asked, "permissions": PERMISSIONS | more})
-            except NotPermitted:
-                self._refused[installation] = refused
-            except NotInstalled:  # or the refusal lost its words on the way: the next answer tells
-                pass
+    def _widest_token(self, installation: int, repository: int) -> Mapping[str, Any]:
+        asked = {"repository_ids": [repository]}
+        read_at, more = self._accepted.get(installation, (-REREAD, {}))
+        if time.monotonic() - read_at >= REREAD:
+            more = self._optional(installation)
+            self._accepted[installation] = time.monotonic(), more
+        try:
+            return self._token(installation, {**asked, "permissions": PERMISSIONS | more})
+        except (NotPermitted, NotInstalled):
+            if not more:
+                raise
+            self._accepted.pop(installation)  # the App may have been given less since: the next answer tells
         return self._token(installation, {**asked, "permissions": PERMISSIONS})
+
+    def _optional(self, installation: int) -> dict[str, str]:
+        """Of OPTIONAL, what this installation has accepted."""
+        try:
+            told = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
+        except Gone as error:
+            raise NotInstalled(NOT_INSTALLED) from error
+        given = object_in(told.get("permissions"))
+        return {
+            name: min(level, most, key=RANKS.index)
+            for name, most in OPTIONAL.items()
+            if (level := given.get(name)) in RANKS[1:]
+        }
 
     def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from bot.errors import PrecedentError, UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, AppInfo
+from bot.github.app import EVENTS, PERMISSIONS, RANKS, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.health import SKEW, SPARE
 from bot.server.options import Misconfigured, ServerOptions, stored_password
@@ -27,7 +27,6 @@ SPACE = 1_000_000_000
 REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
 """File systems on which SQLite and file locks are not reliable. https://sqlite.org/faq.html#q5"""
 
-RANKS = ("none", "read", "write", "admin")
 
 Level = Literal["ok", "warning", "wrong", "away"]
 
@@ -233,6 +232,9 @@ def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
             else "neither remember nor answer discussions"
         )
         yield StartupProblem("discussions", "ok", f"the App has discussions: {given}, so that it can {can}")
+    if info.permissions.get("pull_requests", "none") == "none":
+        line = "the App has pull_requests: none, so that it can read no pull request of a private repository"
+        yield StartupProblem("pull requests", "ok", line)
     if missing := [event for event in EVENTS if event not in info.events]:
         yield StartupProblem(
             "events", "warning", f"the App does not hear of {', '.join(missing)}: subscribe on its page"

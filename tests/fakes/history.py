@@ -56,7 +56,7 @@ class History:
     def comments_by(self, login: str, number: int | None = None) -> list[Comment]:
         """The comments of this account, oldest first, on one issue or on all."""
         account = self.world.account(login)
-        mine = (c for c in self.repo.comments.values() if c.author is account)
+        mine = (c for c in list(self.repo.comments.values()) if c.author is account)  # others write meanwhile
         return sorted((c for c in mine if number in (None, c.issue.number)), key=lambda c: c.id)
 
     @one_at_a_time

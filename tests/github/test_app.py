@@ -74,20 +74,44 @@ def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGit
     assert status(forge, minted.token, OTHER) == 404
 
 
-def test_a_token_may_do_with_discussions_what_was_accepted(forge: FakeGitHub, app: App) -> None:
+@pytest.mark.parametrize(
+    ("accepted", "given"),
+    [
+        ({"discussions": "read"}, {"discussions": "read"}),
+        ({"discussions": "write", "pull_requests": "write"}, {"discussions": "write", "pull_requests": "read"}),
+        ({"actions": "write"}, {}),
+    ],
+)
+def test_a_token_may_do_what_else_was_accepted(
+    forge: FakeGitHub, app: App, accepted: dict[str, str], given: dict[str, str]
+) -> None:
     number = forge.tenants.install("octocat", [HELLO])
-    app.create_token(number, forge.repo.id)
+    forge.apps.known[77].permissions |= accepted
+    minted = app.create_token(number, forge.repo.id)
+    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | given
     asked = len(forge.requests)
     app.create_token(number, forge.repo.id)
-    assert len(forge.requests) - asked == 1  # it is not asked for again
-    for level in ("read", "write"):
-        forge.apps.known[77].permissions["discussions"] = level
-        with App(77, key_pair()[0], forge.url) as restarted:
-            minted = restarted.create_token(number, forge.repo.id)
-            asked = len(forge.requests)
-            restarted.create_token(number, forge.repo.id)
-        assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"discussions": level}
-        assert len(forge.requests) - asked == 1
+    assert len(forge.requests) - asked == 1  # what was accepted is not read again
+
+
+def test_what_is_accepted_later_counts_after_an_hour(
+    forge: FakeGitHub, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = forge.tenants.install("octocat", [HELLO])
+    app.create_token(number, forge.repo.id)
+    forge.apps.known[77].permissions["pull_requests"] = "read"
+    assert forge.world.tokens[app.create_token(number, forge.repo.id).token].permissions == PERMISSIONS
+    monkeypatch.setattr("bot.github.app.REREAD", 0.0)
+    minted = app.create_token(number, forge.repo.id)
+    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"pull_requests": "read"}
+
+
+def test_what_was_taken_from_the_app_is_not_asked_for_any_more(forge: FakeGitHub, app: App) -> None:
+    number = forge.tenants.install("octocat", [HELLO])
+    forge.apps.known[77].permissions["pull_requests"] = "read"
+    app.create_token(number, forge.repo.id)
+    del forge.apps.known[77].permissions["pull_requests"]
+    assert forge.world.tokens[app.create_token(number, forge.repo.id).token].permissions == PERMISSIONS
 
 
 def test_a_token_says_what_the_repository_is_called_now(forge: FakeGitHub, app: App) -> None:
@@ -133,7 +157,7 @@ def test_a_github_that_is_down_or_has_had_enough_is_not_taken_for_an_uninstalled
     forge: FakeGitHub, app: App, kind: str, expected: type[ForgeError]
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
-    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
+    app.create_token(number, forge.repo.id)  # after which it is known what was accepted
     forge.faults.add("POST /app/installations/*", kind)
     with pytest.raises(expected):
         app.create_token(number, forge.repo.id)
@@ -163,7 +187,7 @@ def test_what_is_no_key_is_found_before_anything_is_asked(key: str) -> None:
 
 def test_no_token_and_no_key_is_in_any_error(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
-    app.create_token(number, forge.repo.id)  # after which it is not asked for discussions
+    app.create_token(number, forge.repo.id)  # after which it is known what was accepted
     told = []
     for kind in ("5xx", "drop", "html", "401", "404", "422", "permission", "cut", "429"):
         forge.faults.add("POST /app/installations/*", kind)

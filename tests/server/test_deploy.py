@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import yaml
 
-from bot.github.app import DISCUSSION_EVENTS, EVENTS, FOR_DISCUSSIONS, PERMISSIONS
+from bot.github.app import EVENTS, OPTIONAL, PERMISSIONS
 from bot.server.options import ServerOptions, is_secret, variable
 from bot.server.webhook import OF_INSTALLATION, OF_REPOSITORY
 from bot.settings.schema import rules
@@ -42,11 +42,11 @@ def options_of(content: str) -> set[str]:
 
 
 def test_the_app_asks_for_what_its_tokens_have_and_nothing_more(manifest: dict[str, Any]) -> None:
-    assert manifest["default_permissions"] == PERMISSIONS | FOR_DISCUSSIONS
+    assert manifest["default_permissions"] == PERMISSIONS | dict.fromkeys(OPTIONAL, "read")
 
 
 def test_the_app_hears_of_what_the_server_receives_and_nothing_else(manifest: dict[str, Any]) -> None:
-    heard = {*EVENTS, *DISCUSSION_EVENTS}
+    heard = {*EVENTS, "discussion", "discussion_comment"}
     assert set(manifest["default_events"]) == heard == (OF_REPOSITORY | OF_INSTALLATION) - TOLD_ANYWAY
 
 
@@ -59,7 +59,7 @@ def test_the_address_in_the_documentation_fills_in_what_the_manifest_says(manife
     pairs = parse_qsl(urlsplit(address).query)
     given = dict(pairs)
     assert [value for name, value in pairs if name == "events[]"] == manifest["default_events"]
-    assert {name: given[name] for name in PERMISSIONS | FOR_DISCUSSIONS} == manifest["default_permissions"]
+    assert {name: given[name] for name in PERMISSIONS | OPTIONAL} == manifest["default_permissions"]
     assert given["webhook_url"] == manifest["hook_attributes"]["url"]
     assert (given["name"], given["url"], given["public"]) == (manifest["name"], manifest["url"], "false")
     assert "secret" not in address

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, AppInfo
+from bot.github.app import EVENTS, OPTIONAL, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
 from bot.server.health import SPARE, ahead
@@ -32,7 +32,7 @@ from tests.github.keys import key_pair
 from tests.server.client import knowing, once
 from tests.server.stage import APP, ROOT, SLUG, ServerStage
 
-WELL = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS)
+WELL = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS | OPTIONAL)
 
 
 @pytest.fixture
@@ -83,7 +83,17 @@ def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
     done = stage.run("serve", "--check")
     assert (done.returncode, done.stderr) == (0, "")
     assert set(signs(done.stdout).values()) == {"+"}
-    assert signs(done.stdout).keys() == {"git", "data", "disk", "database", "app", "discussions", "clock", "port"}
+    assert signs(done.stdout).keys() == {
+        "git",
+        "data",
+        "disk",
+        "database",
+        "app",
+        "discussions",
+        "pull requests",
+        "clock",
+        "port",
+    }
     assert f"{SLUG}[bot]" in done.stdout
     assert not password.password_file(stage.data).exists()
 
@@ -162,6 +172,18 @@ def test_what_the_app_can_do_with_discussions_is_told(level: str, can: str, tmp_
     given = ServerOptions(app_id=APP, data=tmp_path)
     told = [each.line for each in examine(given, outside(info)) if each.name == "discussions"]
     assert [line.endswith(can) for line in told] == ([True] if can else [])
+
+
+def test_what_the_app_cannot_see_of_private_pull_requests_is_told(tmp_path: Path) -> None:
+    given = ServerOptions(app_id=APP, data=tmp_path)
+    blind = replace(WELL, permissions=PERMISSIONS)
+    told = [
+        [one.line for one in examine(given, outside(info)) if one.name == "pull requests"] for info in (WELL, blind)
+    ]
+    assert told == [
+        [],
+        ["the App has pull_requests: none, so that it can read no pull request of a private repository"],
+    ]
 
 
 def test_more_rights_than_needed_are_not_found_fault_with(tmp_path: Path) -> None:

@@ -235,8 +235,8 @@ ROWS = (
     Threat(
         30,
         "Private or deleted text that stays, or appears elsewhere",
-        "The Action reads only its own repository (for a server, see 37). Edited, deleted or moved text is removed by the "
-        "next run, its history by a squash.",
+        "The Action reads only its own repository (for a server, see 37). Edited, deleted or moved text is removed by "
+        "the next run, its history by a squash.",
         (
             "tests/threats/test_taken_back.py::test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history",
             f"{PRIVATE}test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history",
