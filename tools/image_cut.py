@@ -8,12 +8,10 @@ reads. What stays has the bytes whose hashes were checked.
 
 import shutil
 import sys
+from itertools import chain
 from pathlib import Path
 
 UNUSED = (
-    # Models of every answer of GitHub's API, 40 MB: answers are read by bot/github itself.
-    *("githubkit_schemas/v*/models", "githubkit_schemas/v*/rest", "githubkit_schemas/v*/types"),
-    *("githubkit_schemas/latest/models.py", "githubkit_schemas/latest/types.py"),
     # Highlighting of 500 languages: rich writes our tables with it installed, and highlights nothing.
     *("pygments/lexers/[a-z]*.py", "pygments/lexers/_[a-z]*_builtins.py"),
     # A compiler's front end, and what numpy tests itself with.
@@ -22,12 +20,19 @@ UNUSED = (
 )
 """Patterns below SITE_PACKAGES; one that fits nothing any more fails the build."""
 
-UNUSED_OF_ARROW = (
+UNUSED_OF = {
+    # Models of every answer of GitHub's API, 40 MB: answers are read by bot/github itself.
+    "githubkit_schemas": (
+        *("githubkit_schemas/v*/models", "githubkit_schemas/v*/rest", "githubkit_schemas/v*/types"),
+        *("githubkit_schemas/latest/models.py", "githubkit_schemas/latest/types.py"),
+    ),
     # Its way to other servers, and its own to S3: the organisation's index has another.
-    *("pyarrow/libarrow_flight.so.*", "pyarrow/libarrow_python_flight*", "pyarrow/_flight*.so"),
-    *("pyarrow/libarrow_s3.so.*", "pyarrow/_s3fs*.so"),
-)
-"""The same, where pyarrow is."""
+    "pyarrow": (
+        *("pyarrow/libarrow_flight.so.*", "pyarrow/libarrow_python_flight*", "pyarrow/_flight*.so"),
+        *("pyarrow/libarrow_s3.so.*", "pyarrow/_s3fs*.so"),
+    ),
+}
+"""The same, where these are: some images do without them."""
 
 KEPT = "numpy/_core/tests"
 """The one folder of tests that a library imports from: a file of it, for numpy.testing."""
@@ -37,8 +42,8 @@ FOR_COMPILERS = frozenset({".pyi", ".pyx", ".pxd", ".h", ".a"})
 
 def cut(packages: Path) -> None:
     """Take it all out. Raises SystemExit for a pattern that fits nothing."""
-    arrow = UNUSED_OF_ARROW if (packages / "pyarrow").exists() else ()
-    for pattern in (*UNUSED, *arrow):
+    installed = (patterns for name, patterns in UNUSED_OF.items() if (packages / name).exists())
+    for pattern in chain(UNUSED, *installed):
         found = sorted(packages.glob(pattern))
         if not found:
             raise SystemExit(f"{pattern} fits nothing: look where the library's new version has it")

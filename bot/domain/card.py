@@ -70,7 +70,6 @@ class Card(NamedTuple):
     keywords: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     decisions: tuple[Ruling, ...] = ()
-    errors: tuple[str, ...] = ()
     ending: Ending = Ending()
     references: tuple[int, ...] = ()
     duplicate_of: CardId | None = None
@@ -229,7 +228,6 @@ def _card(fields: Mapping[str, Any]) -> Card:
         keywords=_texts(fields, "keywords"),
         files=_texts(fields, "files"),
         decisions=_each(fields, "decisions", _ruling),
-        errors=_texts(fields, "errors"),
         ending=_ending(fields.get("outcome")),
         references=_each(fields, "references", _reference),
         duplicate_of=_duplicate(fields),

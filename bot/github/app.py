@@ -339,7 +339,11 @@ def _meaning(answer: Response[Any], path: str) -> ForgeError:
     except ValueError:
         data = None
     found = meaning_of(answer.status_code, headers, data, path)
-    return Unauthorised(REFUSED) if isinstance(found, Unauthorised) and path.startswith("/app") else found
+    if not isinstance(found, Unauthorised) or not path.startswith("/app"):
+        return found
+    refused = Unauthorised(REFUSED)
+    refused.ahead = seconds_ahead(headers.get("date", ""), time.time())
+    return refused
 
 
 def _json(answer: Response[Any]) -> Any:

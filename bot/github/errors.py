@@ -27,7 +27,12 @@ class ForgeError(WorldError):
 
 
 class Unauthorised(ForgeError):
-    """401: the token is wrong or has expired."""
+    """401: the token is wrong or has expired, or the clock that signed is off.
+
+    ``ahead`` is GitHub's clock minus ours, in seconds; 0 if unknown.
+    """
+
+    ahead: float = 0.0
 
 
 class NotInstalled(WorldError):

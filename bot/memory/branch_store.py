@@ -430,11 +430,11 @@ class Tip:
     growth: Growth
 
 
-def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
+def read_tip(url: str | Remote, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``; None if there is no such branch. Takes two requests."""
     ref = f"refs/heads/{checked_branch(branch)}"
     with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        with Git(Path(folder) / "tip.git", at(url, token)) as git:
+        with Git(Path(folder) / "tip.git", at(url, None)) as git:
             git.init()
             try:
                 git.fetch_tip(ref, ["tree:0", "blob:none"])

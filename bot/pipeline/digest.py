@@ -49,7 +49,7 @@ def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
         for key, line in read_texts(data):
             card = card_of(line)
             if card and card.id == key and key not in hidden and DIGESTS.path(key) == path:
-                cards[key] = card._replace(summary="", keywords=(), errors=(), references=())  # saves a third
+                cards[key] = card._replace(summary="", keywords=(), references=())  # saves a third
                 if '"duplicate"' in line and (target := _repeated(line)):
                     repeats[key] = target
     return cards, repeats

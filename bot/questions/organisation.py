@@ -112,7 +112,7 @@ def _card(thread: OrganisationThread, name: str) -> Card:
         id=_cited(thread.id, name), kind=thread.kind, title=thread.title, author=thread.author,
         state="closed" if thread.closed_at else "open", created_at=thread.created_at,
         updated_at=thread.closed_at or thread.created_at, closed_at=thread.closed_at,
-        state_reason=thread.state_reason, turn_count=0, files=thread.files, errors=thread.errors, ending=ending,
+        state_reason=thread.state_reason, turn_count=0, files=thread.files, ending=ending,
         duplicate_of=original,
     )  # fmt: skip
 

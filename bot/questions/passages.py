@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from bot.questions.requests import ReadMessages
 
 
-def said_in(thread: Thread, quiet: frozenset[str] = frozenset()) -> tuple[SaidMessage, ...]:
-    """The messages of a thread, the opening text first; those of the accounts in ``quiet`` (folded) without text."""
-    said = (
+def said_in(thread: Thread) -> tuple[SaidMessage, ...]:
+    """The messages of a thread, the opening text first."""
+    return (
         SaidMessage(thread.author, thread.role, thread.created_at, thread.body),
         *(SaidMessage(one.author, one.role, one.created_at, one.text, one.id) for one in thread.comments),
     )
-    return tuple(one._replace(text="") if one.author.casefold() in quiet else one for one in said)
 
 
 def passages_of(

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from threading import Lock
 
 from bot.errors import WorldError
-from bot.github.app import App, AppInfo, seconds_ahead
+from bot.github.app import App, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.inbox import Inbox
 from bot.server.model import WORKER, Instant, Note
 from bot.server.options import ServerOptions
-
-TIMEOUT = 20.0
-"""Timeout in seconds for each part of the request."""
 
 RECEIVER = "receiver"
 """The heartbeat that proves that the database can be written."""
@@ -181,23 +174,6 @@ class CachedChecks:
         for name in self._told.keys() - bad.keys():
             log.warning("well again: %s", name)
         self._told = bad
-
-
-def ahead(api_url: str) -> float:
-    """Return how many seconds GitHub's clock is ahead of this machine's; 0 if GitHub does not answer or tell the time.
-
-    The request is anonymous, since GitHub rejects our signature if the clock is off. It does not count for limits."""
-    asked = f"{api_url}/rate_limit"
-    request = urllib.request.Request(asked, headers={"User-Agent": "precedent"})  # noqa: S310 - as the options took it
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-            date = answer.headers.get("Date")
-    except urllib.error.HTTPError as error:
-        with error:
-            date = error.headers.get("Date")
-    except (OSError, HTTPException):
-        return 0.0
-    return seconds_ahead(date or "", time.time())
 
 
 def ask_who_we_are(app: App, inbox: Inbox) -> AppInfo:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.kinds import Kind
@@ -23,29 +22,17 @@ MOST_CHECKED = 3
 """Threads of other repositories that are read for one answer; with this repository's visibility four requests."""
 
 
-class Ranking(Protocol):
-    """Finds threads in the organisation's index that are like this one.
+Ranking = Callable[
+    [Thread, Context, Collection[int], Collection[OrganisationKey], Settings], Sequence[OrganisationMatch]
+]
+"""(thread, what its comment says, repositories, kept, settings) → threads of the organisation's index that are like it.
 
-    Raises OrganisationUnavailable. Those in ``kept`` come first if they are found; the others as they should be shown.
-    """
+Those that are kept come first if they are found; the others as they should be shown. Raises OrganisationUnavailable.
+"""
 
-    def __call__(
-        self,
-        thread: Thread,
-        context: Context,
-        scope: Collection[int],
-        kept: Collection[OrganisationKey],
-        settings: Settings,
-    ) -> Sequence[OrganisationMatch]: ...
-
-
-class ForeignReader(Protocol):
-    """Reads a repository with its own token, and the thread of this number, 0 for none, in one request.
-
-    Raises Gone if the repository is out of sight, else ForgeError.
-    """
-
-    def __call__(self, grant: Grant, number: int, kind: Kind) -> ForeignRepository: ...
+ForeignReader = Callable[[Grant, int, Kind], ForeignRepository]
+"""(grant, number, kind) → the repository, read with its own token, and the thread of this number (0 for none), in one
+request. Raises Gone if the repository is out of sight, else ForgeError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from bot.recall.elsewhere import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
-from bot.server.health import APP, ahead, ask_who_we_are
+from bot.server.health import APP, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import guarded, write_logs
@@ -202,7 +202,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     bind = (lambda: web.bound(options.host, options.port).close()) if listens else None
     works = options.workers or not listens
     ask_index = partial(_ask_index, options) if options.organisation and works else None
-    return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind, ask_index))
+    return examine(options, Outside(prepared, about, bind, ask_index))
 
 
 def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:

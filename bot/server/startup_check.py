@@ -44,13 +44,12 @@ class StartupProblem:
 class Outside:
     """The checks that need the outside world.
 
-    ``prepare`` prepares the tables. ``about`` asks GitHub about the App; ``ahead`` asks how many seconds its clock is
-    ahead of ours, 0 if unknown. ``bind`` tries the port, ``ask_index`` the organisation's index.
+    ``prepare`` prepares the tables. ``about`` asks GitHub about the App. ``bind`` tries the port, ``ask_index`` the
+    organisation's index.
     """
 
     prepare: Callable[[], object]
     about: Callable[[], AppInfo]
-    ahead: Callable[[], float]
     bind: Callable[[], object] | None = None
     ask_index: Callable[[], object] | None = None
 
@@ -193,7 +192,7 @@ def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
         yield StartupProblem("app", "wrong", str(error))
         return
     except Unauthorised as error:
-        clock = _clock(outside.ahead())
+        clock = _clock(error.ahead)
         if clock.level == "ok":
             yield StartupProblem("app", "wrong", str(error))
         else:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, App
+from bot.github.app import EVENTS, PERMISSIONS, App, seconds_ahead
 from bot.github.errors import ForgeError, NotInstalled, NotPermitted, RateLimited, Unauthorised, Unreachable
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
@@ -164,9 +164,22 @@ def test_a_github_that_is_down_or_has_had_enough_is_not_taken_for_an_uninstalled
     assert app.create_token(number, forge.repo.id).token
 
 
-def test_another_key_is_refused_in_words_that_say_what_to_check(forge: FakeGitHub) -> None:
-    with App(77, key_pair("other")[0], forge.url) as app, pytest.raises(Unauthorised, match="its private key"):
+@pytest.mark.parametrize("ahead", [0, 90, -3600])
+def test_another_key_is_refused_in_words_that_say_what_to_check_and_with_the_clock(
+    forge: FakeGitHub, ahead: int
+) -> None:
+    forge.ahead = ahead
+    with App(77, key_pair("other")[0], forge.url) as app, pytest.raises(Unauthorised, match="its private key") as found:
         app.about()
+    assert abs(found.value.ahead - ahead) < 2
+
+
+@pytest.mark.parametrize(
+    ("date", "ahead"),
+    [("Fri, 31 Dec 9999 23:59:59 GMT", 2.5e11), ("Sat, 01 Jan 2000 00:00:00 GMT", -8e8), ("soon", 0.0), ("", 0.0)],
+)
+def test_whatever_date_an_answer_has_says_how_far_the_clock_is_off(date: str, ahead: float) -> None:
+    assert seconds_ahead(date, 1.8e9) == pytest.approx(ahead, rel=0.1)
 
 
 def test_a_key_that_was_replaced_works_at_once(forge: FakeGitHub, app: App) -> None:

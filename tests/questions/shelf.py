@@ -51,7 +51,6 @@ def card_of(one: Digest) -> Card:
         keywords=one.keywords,
         files=one.files,
         decisions=tuple(Ruling(d.text, d.author, d.role, d.at, d.comment_id, d.superseded_by) for d in one.decisions),
-        errors=one.errors,
         ending=Ending(ending.kind.value, ending.quote, ending.fix or "", ending.release or ""),
         references=tuple(r.number for r in one.references if r.owner is None and r.kind is None),
         duplicate_of=one.duplicate_of,

@@ -22,12 +22,10 @@ from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, OPTIONAL, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
-from bot.server.health import SPARE, ahead
+from bot.server.health import SPARE
 from bot.server.options import Misconfigured, ServerOptions
 from bot.server.processes import RESYNC, SETTLED
 from bot.server.startup_check import SPACE, Outside, StartupProblem, examine, filesystem, refuse
-from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
 from tests.github.keys import key_pair
 from tests.server.client import knowing, once
 from tests.server.stage import APP, ROOT, SLUG, ServerStage
@@ -61,7 +59,6 @@ def outside(
     info: AppInfo | Exception = WELL,
     prepare: Exception | None = None,
     bind: Exception | None = None,
-    ahead: float = 0.0,
 ) -> Outside:
     def about() -> AppInfo:
         if isinstance(info, Exception):
@@ -72,7 +69,7 @@ def outside(
         if error:
             raise error
 
-    return Outside(lambda: rise(prepare), about, lambda: ahead, lambda: rise(bind))
+    return Outside(lambda: rise(prepare), about, lambda: rise(bind))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -90,7 +87,7 @@ def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
         "database",
         "app",
         "discussions",
-        "pull requests",
+        "pull",
         "clock",
         "port",
     }
@@ -201,7 +198,9 @@ def test_a_database_that_cannot_be_used_is_the_worlds_or_the_operators(
 
 @pytest.mark.parametrize("ahead", [0.0, 3600.0, -3600.0])
 def test_a_key_that_is_not_known_by_a_clock_that_is_off_may_be_known_later(ahead: float, tmp_path: Path) -> None:
-    found = findings(tmp_path, outside(Unauthorised("GitHub does not know the App"), ahead=ahead))
+    refused = Unauthorised("GitHub does not know the App")
+    refused.ahead = ahead
+    found = findings(tmp_path, outside(refused))
     levels = {name: each.level for name, each in found.items()}
     assert levels == ({"app": "away", "clock": "away"} if ahead else {"app": "wrong"})
 
@@ -242,33 +241,6 @@ def test_an_index_where_nobody_may_write_is_refused(tmp_path: Path) -> None:
     found = findings(tmp_path, replace(outside(), ask_index=lambda: None), organisation="/proc/nowhere")
     assert found["organisation"].level == "wrong"
     assert "/proc/nowhere cannot be written" in found["organisation"].line
-
-
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        (Sent(200, {"Date": "Fri, 31 Dec 9999 23:59:59 GMT"}, b""), 1e9),
-        (Sent(403, {"Date": "Sat, 01 Jan 2000 00:00:00 GMT"}, b""), -1e8),
-        (Sent(200, {"Date": "soon"}, b""), 0.0),
-        (Sent(200, {}, b"", dropped=True), 0.0),
-    ],
-)
-def test_what_time_it_is_at_github_is_asked_as_nobody(sent: Sent, expected: float) -> None:
-    asked = []
-
-    def answer(*request: object) -> Sent:
-        asked.append(request)
-        return sent
-
-    there = Listener(answer)
-    try:
-        found = ahead(there.url)
-    finally:
-        there.stop()
-    assert (found == 0.0) if not expected else (found / expected > 1)
-    assert [(verb, path, "Authorization" in headers) for verb, path, headers, _ in asked] == [
-        ("GET", "/rate_limit", False)
-    ]
 
 
 def test_the_kind_of_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path) -> None:

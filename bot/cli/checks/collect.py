@@ -144,7 +144,7 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
 
 def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
     try:
-        return read_tip(remote, None, branch)
+        return read_tip(remote, branch)
     except StoreError as error:
         return error
 
