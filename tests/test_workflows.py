@@ -49,7 +49,7 @@ def page_blocks() -> list[tuple[str, Block]]:
 
 
 def test_workflows_are_shown_where_a_reader_looks_for_them() -> None:
-    assert {name.rpartition("-")[0] for name in SHOWN} >= {"README", "getting-started", "workflows", "context"}
+    assert {name.rpartition("-")[0] for name in SHOWN} >= {"README", "getting-started", "workflows"}
     assert len([name for name in SHOWN if name.startswith("workflows-")]) >= 4
 
 

@@ -276,7 +276,7 @@ class App:
         except (NotPermitted, NotInstalled):
             if not more:
                 raise
-            self._accepted.pop(installation)  # the App may have been given less since: the next answer tells
+            self._accepted.pop(installation, None)  # the App may have been given less since: the next answer tells
         return self._token(installation, {**asked, "permissions": PERMISSIONS})
 
     def _optional(self, installation: int) -> dict[str, str]:
@@ -285,6 +285,8 @@ class App:
             told = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
+        except NotPermitted:
+            return {}  # the answer about the token says why
         given = object_in(told.get("permissions"))
         return {
             name: min(level, most, key=RANKS.index)

@@ -106,6 +106,13 @@ def test_what_is_accepted_later_counts_after_an_hour(
     assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"pull_requests": "read"}
 
 
+def test_who_may_not_say_what_was_accepted_gives_a_token_nevertheless(forge: FakeGitHub, app: App) -> None:
+    number = forge.tenants.install("octocat", [HELLO])
+    forge.apps.known[77].permissions["pull_requests"] = "read"
+    forge.faults.add("GET /app/installations/*", "permission")
+    assert forge.world.tokens[app.create_token(number, forge.repo.id).token].permissions == PERMISSIONS
+
+
 def test_what_was_taken_from_the_app_is_not_asked_for_any_more(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     forge.apps.known[77].permissions["pull_requests"] = "read"

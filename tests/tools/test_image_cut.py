@@ -1,12 +1,15 @@
-"""What an image has no use for is taken out of the libraries, and of pyarrow only where it is."""
+"""What an image has no use for is taken out of the libraries, and of some only where they are."""
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tools.image_cut import UNUSED, UNUSED_OF_ARROW, cut
+from tools.image_cut import UNUSED, UNUSED_OF, cut
+
+OF_SOME = tuple(chain.from_iterable(UNUSED_OF.values()))
 
 
 def installed(folder: Path, *patterns: str) -> None:
@@ -18,20 +21,20 @@ def installed(folder: Path, *patterns: str) -> None:
 
 
 def test_what_is_unused_goes_and_the_rest_stays(tmp_path: Path) -> None:
-    installed(tmp_path, *UNUSED, *UNUSED_OF_ARROW, "pyarrow/libarrow.so.1", "bot/tests/test_it.py", "bot/files.pyi")
+    installed(tmp_path, *UNUSED, *OF_SOME, "pyarrow/libarrow.so.1", "bot/tests/test_it.py", "bot/files.pyi")
     cut(tmp_path)
     assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()] == [
         "pyarrow/libarrow.so.1"
     ]
 
 
-def test_without_pyarrow_nothing_of_it_is_looked_for(tmp_path: Path) -> None:
+def test_of_a_library_that_is_not_there_nothing_is_looked_for(tmp_path: Path) -> None:
     installed(tmp_path, *UNUSED)
     cut(tmp_path)
     assert not any(each.is_file() for each in tmp_path.rglob("*"))
 
 
 def test_a_part_that_a_new_version_has_elsewhere_fails_the_build(tmp_path: Path) -> None:
-    installed(tmp_path, *UNUSED, *UNUSED_OF_ARROW[:-1])
+    installed(tmp_path, *UNUSED, *OF_SOME[:-1])
     with pytest.raises(SystemExit, match=r"pyarrow/_s3fs\*.so fits nothing"):
         cut(tmp_path)
