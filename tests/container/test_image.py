@@ -16,7 +16,17 @@ LIMIT, WITH_MODEL = 200_000_000, 310_000_000
 """Bytes of the unpacked image, and of the one that has a text model."""
 
 NOT_IN_THIS_IMAGE = {
-    *("mcp", "mcp_types", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
+    *(
+        "githubkit",
+        "mcp",
+        "mcp_types",
+        "sqlalchemy",
+        "starlette",
+        "uvicorn",
+        "prometheus_client",
+        "opentelemetry",
+        "lancedb",
+    ),
 }
 """What the webhook server, the tools for agents and an organisation's index need: extras of their own."""
 
