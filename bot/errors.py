@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -53,6 +54,20 @@ class PathClash(StoreError):
 
 class TipMoved(Exception):
     """Another writer was first: take the newest snapshot, apply the changes again, and write again."""
+
+
+@contextmanager
+def needs(libraries: Collection[str], told: str) -> Iterator[None]:
+    """Import within this what not every installation has.
+
+    Raises UserError, which says what is ``told``, with ``{name}`` for the module, if one of these libraries is missing.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in libraries:
+            raise
+        raise UserError(told.format(name=error.name)) from error
 
 
 def bug(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.errors import UserError, WorldError
+from bot.errors import UserError, WorldError, needs
 from bot.files import on_disk, regular_bytes, replace
 
 if TYPE_CHECKING:
@@ -151,12 +151,8 @@ def listed_sources(folder: Path) -> SourceList:
 @contextmanager
 def open_index(folder: Path) -> Iterator[Candidates]:
     """Open the index in this folder. Raises UserError if its engine is not installed."""
-    try:
+    with needs(LIBRARIES, EXTRA):
         from bot.organisation.lance import open_candidates
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in LIBRARIES:
-            raise
-        raise UserError(EXTRA) from error
     if (folder / INDEX).is_symlink():
         raise UserError(f"{folder / INDEX} is a link: put a real folder in its place")
     with closing(open_candidates(str(folder / INDEX), TENANT)) as index:

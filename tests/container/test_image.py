@@ -16,17 +16,8 @@ LIMIT, WITH_MODEL = 200_000_000, 310_000_000
 """Bytes of the unpacked image, and of the one that has a text model."""
 
 NOT_IN_THIS_IMAGE = {
-    *(
-        "githubkit",
-        "mcp",
-        "mcp_types",
-        "sqlalchemy",
-        "starlette",
-        "uvicorn",
-        "prometheus_client",
-        "opentelemetry",
-        "lancedb",
-    ),
+    *("githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
+    *("mcp", "mcp_types"),
 }
 """What the webhook server, the tools for agents and an organisation's index need: extras of their own."""
 

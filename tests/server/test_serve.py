@@ -125,6 +125,16 @@ def test_the_server_starts_with_github_away_and_not_with_the_port_taken(stage: S
     assert f"port: cannot listen on 127.0.0.1:{stage.port}" in started.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["githubkit", "sqlalchemy", "uvicorn"])
+def test_a_library_that_is_not_installed_is_named_with_what_installs_it(stage: ServerStage, library: str) -> None:
+    script = f"import sys; sys.modules[{library!r}] = None; from bot.cli.main import main; sys.exit(main(['serve']))"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=stage.code, env=stage.environ(), capture_output=True, text=True, check=False)
+    told = f"precedent serve: {library} is missing: install what requirements-server.lock names\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 # -- one by one ----------------------------------------------------------------------------------------------------
 
 

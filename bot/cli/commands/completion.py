@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from bot.errors import UserError
+from bot.errors import needs
 
 _FILES = frozenset({"FILE", "FILE…"})
 _FOLDERS = frozenset({"DIR"})
@@ -17,10 +17,8 @@ def run_completion(given: argparse.Namespace) -> str:
 
 
 def script(top: argparse.ArgumentParser, shell: str) -> str:
-    try:
+    with needs({"shtab"}, "{name} is missing: install what requirements.lock names"):
         import shtab
-    except ModuleNotFoundError as error:
-        raise UserError("shtab is missing: install what requirements.lock names") from error
     for action in _actions(top):
         kind = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY if action.metavar in _FOLDERS else None
         if kind:

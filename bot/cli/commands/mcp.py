@@ -6,14 +6,12 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from bot.cli.output import warn
-from bot.errors import UserError
+from bot.errors import needs
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
@@ -22,7 +20,7 @@ LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 def run_mcp(given: argparse.Namespace) -> NoReturn:
     """Serve until stdin ends. Never returns: the process ends with whatever still runs in it."""
     wire = claimed_stdout()
-    with _libraries():
+    with needs(LIBRARIES, EXTRA):
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
     from bot.mcp.tools import ToolContext
@@ -58,14 +56,3 @@ class _ProtocolStream(FileIO):
 def _end(code: int) -> NoReturn:
     """End at once: nothing is written by the tools, so nothing is lost, and a call may wait for a network."""
     os._exit(code)
-
-
-@contextmanager
-def _libraries() -> Iterator[None]:
-    """The library for the protocol is not part of every installation."""
-    try:
-        yield
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in LIBRARIES:
-            raise
-        raise UserError(EXTRA) from error

@@ -7,18 +7,18 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bot.cli.output import CommandResult
-from bot.errors import UserError
+from bot.errors import UserError, needs
 from bot.server.options import FLAGS, WORKER_NAME, WORKING, ServerOptions, forget_secrets, read_options
 
 if TYPE_CHECKING:
     from bot.server.inbox import Inbox
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
-LIBRARIES = frozenset({"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
+LIBRARIES = frozenset({"githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
 
 
 def run_serve(given: argparse.Namespace) -> CommandResult:
@@ -47,15 +47,8 @@ def server_flags(given: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name in FLAGS if (value := getattr(given, name, None)) is not None}
 
 
-@contextmanager
-def server_libraries() -> Iterator[None]:
-    """Report a missing library: not every installation has the server's."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in LIBRARIES:
-            raise
-        raise UserError(f"{error.name} is missing: install what requirements-server.lock names") from error
+def server_libraries() -> AbstractContextManager[None]:
+    return needs(LIBRARIES, "{name} is missing: install what requirements-server.lock names")
 
 
 @contextmanager
