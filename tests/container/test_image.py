@@ -17,7 +17,7 @@ LIMIT, WITH_MODEL = 200_000_000, 310_000_000
 
 NOT_IN_THIS_IMAGE = {
     *("githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
-    *("mcp", "mcp_types"),
+    *("mcp", "mcp_types", "anyio", "pydantic"),
 }
 """What the webhook server, the tools for agents and an organisation's index need: extras of their own."""
 
