@@ -183,7 +183,7 @@ def test_every_night_all_cases_are_tried_that_a_change_is_spared() -> None:
     assert nightly[True]["schedule"]
     assert ".ci/run --whole" in [step.get("run") for job in nightly["jobs"].values() for step in job["steps"]]
     spared = re.findall(r"^.*\$\{?whole.*$", text(".ci/run"), re.MULTILINE)
-    assert [line for line in spared if line.strip().startswith("PRECEDENT_THOROUGH=$whole ")]
+    assert [line for line in spared if line.startswith("export PRECEDENT_THOROUGH=$whole ")]
     assert [line for line in spared if "--histories 2000" in line]
 
 

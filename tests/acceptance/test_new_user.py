@@ -29,7 +29,7 @@ HEADING = "Switch it off, or remove it"
 def as_the_readme_says() -> str:
     """Its workflow, of the account that it is used from, with a commit instead of the tag, as long as there is none."""
     (shown,) = (block for block in blocks("README.md", "yaml") if "\njobs:" in block)
-    assert "use the full id of a commit instead of `v1`" in " ".join(text("README.md").split())
+    assert "the full id of a commit instead of `v1`" in " ".join(text("README.md").split())
     return shown.replace(f"{address()}@v1", f"octo-org/precedent@{COMMIT}")
 
 

@@ -15,7 +15,7 @@ from tests.examples import THOROUGH
 
 ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol" if THOROUGH else "ietf_qlog")
 IS_WHOLE = THOROUGH or "REPLAY_ARCHIVE" in os.environ
-THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if IS_WHOLE else "60"))
+THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if IS_WHOLE else "40"))
 
 
 @pytest.mark.shared

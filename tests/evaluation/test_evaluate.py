@@ -394,6 +394,7 @@ def test_real_marks_teach_nobody_before_they_were_made(real: list[Thread], share
 
 @pytest.mark.shared
 @pytest.mark.slow
+@pytest.mark.skipif(not THOROUGH, reason="a large archive, read twice: in `.ci/run --whole`")
 def test_as_much_is_found_where_nobody_told_a_role(real: list[Thread], shared: Path) -> None:
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     known = [EvaluationQuery(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)]

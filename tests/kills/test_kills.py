@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import share
 from tests.kills.__main__ import summary
 from tests.kills.campaign import Grounds, measure, strike_one
 from tests.kills.points import Hit, Length, Point, place_of, points
@@ -31,13 +32,16 @@ def grounds(folder: Path) -> Grounds:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "place", "waited"),
-    [
-        (("", "", False), "before the first request", []),
-        ((PUSH, ARRIVES, False), "in a push", []),
-        ((PUSH, ANSWERED, True), "between the push and the comment", ["SPEAKING"]),
-        ((COMMENT, ARRIVES, False), "in the comment", []),
-        ((COMMENT, ANSWERED, True), "after the comment", []),
-    ],
+    share(
+        (
+            (("", "", False), "before the first request", []),
+            ((PUSH, ANSWERED, True), "between the push and the comment", ["SPEAKING"]),
+            ((COMMENT, ARRIVES, False), "in the comment", []),
+            ((PUSH, ARRIVES, False), "in a push", []),
+            ((COMMENT, ANSWERED, True), "after the comment", []),
+        ),
+        2,
+    ),
 )
 def test_a_killed_run_leaves_one_comment_and_a_whole_memory(
     grounds: Grounds, folder: Path, at: tuple[str, str, bool], place: str, waited: list[str]

@@ -8,7 +8,7 @@ import pytest
 
 from bot.github.events import Event
 from bot.server.model import Delivery, RepositoryKey
-from tests.examples import THOROUGH
+from tests.examples import THOROUGH, share
 from tests.fakes.github import FakeGitHub
 from tests.server.aftermath import Kill, Run, Sent, name_of, overlapping, uncommented, unfinished, waits
 from tests.server.kills import campaign
@@ -17,13 +17,13 @@ DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on_postgres", DATABASES, ids=lambda on: "postgres" if on else "sqlite")
+@pytest.mark.parametrize("on_postgres", share(DATABASES, 2), ids=lambda on: "postgres" if on else "sqlite")
 def test_nothing_is_lost_or_twice_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
     assert campaign(tmp_path, seed=5, kills=5 if THOROUGH else 3, on_postgres=on_postgres, standin=False) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on_postgres", DATABASES, ids=lambda on: "postgres" if on else "sqlite")
+@pytest.mark.parametrize("on_postgres", share(DATABASES, 2, 1), ids=lambda on: "postgres" if on else "sqlite")
 def test_the_queue_alone_loses_nothing_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
     assert campaign(tmp_path, seed=6, kills=5 if THOROUGH else 3, on_postgres=on_postgres, standin=True) == []
 

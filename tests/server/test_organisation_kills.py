@@ -15,6 +15,7 @@ import pytest
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
 from bot.server.organisation_changes import PLACE, OrganisationChanges
+from tests.examples import share
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server import postgres
@@ -49,11 +50,7 @@ def waiting(stage: ServerStage) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "on_postgres",
-    [False, pytest.param(True, marks=pytest.mark.postgres)],
-    ids=lambda on: "postgres" if on else "sqlite",
-)
+@pytest.mark.parametrize("on_postgres", share(DATABASES, 2, 1), ids=lambda on: "postgres" if on else "sqlite")
 def test_nothing_is_lost_or_twice_when_workers_are_killed(tmp_path: Path, on_postgres: bool) -> None:
     with contextlib.ExitStack() as stack:
         url = ""
