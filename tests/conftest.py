@@ -31,6 +31,11 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for minutes begins first, and not at the end, where all would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+
+
 def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()

@@ -17,6 +17,7 @@ DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("on_postgres", share(DATABASES, 2), ids=lambda on: "postgres" if on else "sqlite")
 def test_nothing_is_lost_or_twice_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
     assert campaign(tmp_path, seed=5, kills=5 if THOROUGH else 3, on_postgres=on_postgres, standin=False) == []

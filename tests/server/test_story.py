@@ -79,6 +79,7 @@ def test_three_deliveries_bring_the_comments_that_the_action_writes(server: Serv
         assert ours, f"nothing was said on {number}"
 
 
+@pytest.mark.waits
 def test_what_an_issue_shows_of_another_stays_true(server: ServerStage) -> None:
     """Twelve comments quote a decision that is deleted: ten are changed in the run of that event, two in the next."""
     server.start()
