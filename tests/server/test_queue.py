@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -314,20 +315,21 @@ def test_work_that_comes_while_a_key_is_finished_is_not_lost(queue: Queue) -> No
 
 @pytest.mark.postgres
 def test_a_worker_is_woken_by_another_connection(postgres_server: postgres.Server, made_postgres: str) -> None:
-    with postgres_server.database(template=made_postgres) as url:
-        here, there = Database(url), Database(url)
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres_server.database(template=made_postgres))
+        here, there = (stack.enter_context(closing(Database(url))) for _ in range(2))
         wakeups, work = Wakeups(here, every=30.0), WorkQueue(there, Now())
-        with wakeups.listening():
-            until_waits = time.monotonic() + 20
-            seconds = 30.0
-            while seconds > 5 and time.monotonic() < until_waits:  # until it listens
-                threading.Timer(0.1, lambda: _add(work)).start()
-                began = time.monotonic()
-                wakeups.wait()
-                seconds = time.monotonic() - began
+        stack.enter_context(wakeups.listening())
+        until_listens = time.monotonic() + 100  # until then a wait lasts its 30 s
+        seconds = 30.0
+        while seconds > 5 and time.monotonic() < until_listens:
+            adding = threading.Timer(0.1, lambda: _add(work))
+            adding.start()
+            began = time.monotonic()
+            wakeups.wait()
+            seconds = time.monotonic() - began
+            adding.join()
         assert seconds < 5
-        here.close()
-        there.close()
 
 
 def _add(work: WorkQueue) -> None:
