@@ -32,7 +32,7 @@ def test_a_history_breaks_nothing(ground: Ground, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", share(SCENARIOS, 2))
+@pytest.mark.parametrize("scenario", share(SCENARIOS, 2, 1))
 def test_a_run_may_die_at_every_point(ground: Ground, scenario: str) -> None:
     deaths = list(die_everywhere(ground, scenario))
     assert len(deaths) > 20
