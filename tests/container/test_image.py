@@ -12,7 +12,7 @@ from tests.fakes.github import FakeGitHub
 
 pytestmark = pytest.mark.container
 
-LIMIT, WITH_MODEL = 200_000_000, 310_000_000
+LIMIT, WITH_MODEL = 185_000_000, 295_000_000
 """Bytes of the unpacked image, and of the one that has a text model."""
 
 NOT_IN_THIS_IMAGE = {
