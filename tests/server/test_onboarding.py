@@ -340,9 +340,10 @@ def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
     known.installed(8, "octocat", "suspended")
     for number, report in ((1, RunReport(threads=12)), (2, UNREAD)):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
-        run = claimed(inbox)
-        queue.clock.ahead += 1_000  # what is read takes time
-        end(inbox, run, report)
+        work = inbox.begin(claimed(inbox))
+        assert work
+        queue.clock.ahead += 1_000  # reading takes time, of which the rest is estimated
+        assert inbox.end(work, all_done(work), report)
     known.pause(7, GRAPHQL, now + 3_600_000)
     scope = RepositoryScope(exclude=("*/secret",), observed=("octo-org/re*",))
     found = repository_list(known.repositories(), known, scope, now)
