@@ -55,6 +55,11 @@ EVERY = 0.7
 BETWEEN = (1.0, 5.0)
 """Seconds between two kills."""
 
+STARTING = 0.2
+"""Share of the kills of the server that do not wait until its worker is at work."""
+
+UNLIMITED = 10**9
+
 PATIENCE = 240.0
 """Seconds at the end: a comment that was promised before a kill is left alone for two minutes."""
 
@@ -103,6 +108,8 @@ class Campaign:
     def settle_down(self, repositories: int) -> None:
         """So many repositories, each with one decision in its past."""
         github = self.stage.github
+        for resource in ("core", "graphql"):
+            github.limits.set(UNLIMITED, resource=resource)  # more happens here than in an hour of most repositories
         past = from_epoch(github.clock.epoch - AGO)
         for number in range(repositories):
             project = github.add_project(f"octo-org/shop-{number}")
@@ -131,7 +138,8 @@ class Campaign:
         if self.hands:
             self.replace(self.chance.randrange(len(self.hands)))
             return
-        until(self.stage.children, READY, self.stage.told)
+        is_starting = self.chance.random() < STARTING
+        until(lambda: self.started() if is_starting else self.started() & self.at_work(), READY, self.stage.told)
         what = self.chance.choice(("web", "worker", "both"))
         pids = self.stage.children() if what != "web" else []
         self.note(what, pids or self.stage.children())
@@ -153,6 +161,9 @@ class Campaign:
         self.hands[place].wait()
         time.sleep(self.chance.uniform(0, 1))
         self.hands[place] = self.stage.worker(place)
+
+    def started(self) -> set[int]:
+        return set(self.stage.children())
 
     def at_work(self) -> set[object]:
         """The ids of the workers that have said that they live; some may have been killed since."""
