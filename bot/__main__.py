@@ -32,12 +32,12 @@ def _nowhere() -> TextIO:
 def _run() -> int:
     """The Action needs nothing of the command line, and is there sooner without it."""
     if sys.argv[1:] == ["action"]:
-        from bot.action.main import run_action as act
+        from bot.action.main import run_action
 
-        return act()
-    from bot.cli.main import main as door
+        return run_action()
+    from bot.cli.main import main as run_command
 
-    return door()
+    return run_command()
 
 
 if __name__ == "__main__":
