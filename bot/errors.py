@@ -53,26 +53,26 @@ class PathClash(StoreError):
 
 
 class TipMoved(Exception):
-    """Another writer was first: take the newest snapshot, apply the changes again, and write again."""
+    """Another writer was faster: take the newest snapshot, apply the changes to it, and write again."""
 
 
 @contextmanager
-def needs(libraries: Collection[str], told: str) -> Iterator[None]:
-    """Import within this what not every installation has.
+def require_libraries(libraries: Collection[str], message: str) -> Iterator[None]:
+    """A block for imports that not every installation has.
 
-    Raises UserError, which says what is ``told``, with ``{name}`` for the module, if one of these libraries is missing.
+    Raises UserError if one of these libraries is missing: with ``message``, in which ``{name}`` is the module.
     """
     try:
         yield
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in libraries:
             raise
-        raise UserError(told.format(name=error.name)) from error
+        raise UserError(message.format(name=error.name)) from error
 
 
-def bug(error: BaseException) -> str:
-    """An unexpected error as one line for a report: its type and place, without values, which may be private."""
-    import traceback  # for a bug alone
+def bug_report(error: BaseException) -> str:
+    """An unexpected error as one line: its type and its place in the code, without values, which may be private."""
+    import traceback  # only needed for a bug
 
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from bot.errors import PathClash, StoreError, UnreadableFile, UserError
 
 MAX_FILE = 16_000_000
-"""Most bytes of a file that is read whole. A thread of a million characters takes a third of it."""
+"""Most bytes of a file that is read in one piece. A thread of a million characters takes a third of it."""
 
 MAX_CHECKOUT = 500_000_000
 """Most bytes of a working copy: a blob of one megabyte may appear under a million names."""
@@ -28,64 +28,64 @@ MAX_FILES = 400_000
 MAX_DEPTH = 20
 """Most levels of folders that are read."""
 
-_MANY = 64
+_SYNC_ALL_FROM = 64
 
 
-def shipped(name: str) -> Path:
+def shipped_folder(name: str) -> Path:
     """A folder shipped with the program: inside the package in a wheel, next to it in a checkout and in the image."""
     package = Path(__file__).resolve().parent
     return package / name if (package / name).is_dir() else package.parent / name
 
 
-class DiskTrouble(StoreError):
+class DiskFault(StoreError):
     """The local disk is full or cannot be written or read."""
 
     usual_remedy = "free some space, or use a folder that this account can write to"
 
 
 @contextmanager
-def on_disk(doing: str) -> Iterator[None]:
-    """Turn an OSError while ``doing`` something into DiskTrouble."""
+def on_disk(action: str) -> Iterator[None]:
+    """Turn an OSError in this block into DiskFault: "cannot" and the ``action``."""
     try:
         yield
     except OSError as error:
-        raise DiskTrouble(f"cannot {doing}: {error.strerror or error}", DiskTrouble.usual_remedy) from error
+        raise DiskFault(f"cannot {action}: {error.strerror or error}", DiskFault.usual_remedy) from error
 
 
-def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
-    """Read a regular file of at most ``most`` bytes, None if there is no file.
+def read_regular(file: Path, limit: int = MAX_FILE) -> bytes | None:
+    """Read a regular file of at most ``limit`` bytes; None if there is no file.
 
     Raises UnreadableFile for a larger file, and for a symlink, a device or a pipe, without waiting for it.
     """
-    descriptor = _opened(file)
+    descriptor = _open_regular(file)
     if descriptor is None:
         return None
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
-        content = opened.read(most + 1) if os.fstat(descriptor).st_size <= most else None
-    if content is None or len(content) > most:
-        raise UnreadableFile(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
+        content = opened.read(limit + 1) if os.fstat(descriptor).st_size <= limit else None
+    if content is None or len(content) > limit:
+        raise UnreadableFile(f"{file} has more than {limit:,} bytes; remove it from the store", [str(file)])
     return content
 
 
 def bytes_hash(data: bytes) -> str:
-    """The SHA-256 of a file's content, by which damage is noticed."""
+    """The SHA-256 of a file's content, which reveals damage."""
     return hashlib.sha256(data).hexdigest()
 
 
-def copy_regular(file: Path, target: Path, most: int) -> int:
-    """Copy a regular file of at most ``most`` bytes; a larger one is not copied. Returns its size."""
-    descriptor = _opened(file)
+def copy_regular(file: Path, target: Path, limit: int) -> int:
+    """Copy a regular file of at most ``limit`` bytes; a larger one is not copied. Returns its size."""
+    descriptor = _open_regular(file)
     if descriptor is None:
         return 0
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
         size = os.fstat(descriptor).st_size
-        if size <= most:
+        if size <= limit:
             with target.open("xb") as copy:
                 shutil.copyfileobj(opened, copy)
         return size
 
 
-def _opened(file: Path) -> int | None:
+def _open_regular(file: Path) -> int | None:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -109,15 +109,15 @@ def is_regular(file: Path) -> bool:
         return False
 
 
-def detour(root: Path, folder: str) -> Path | None:
+def find_symlink(root: Path, folder: str) -> Path | None:
     """The first symlink at ``folder`` or on the way to it from ``root``; None if there is none."""
     steps = (root / step for step in (PurePath(folder), *PurePath(folder).parents) if step != PurePath())
     return next((step for step in steps if step.is_symlink()), None)
 
 
-def refuse_detour(root: Path, path: str) -> None:
-    """Raise StoreError if a folder on the way to the file is a symlink, as it may lead out of the store."""
-    if link := detour(root, path.rpartition("/")[0]):
+def refuse_symlinks(root: Path, path: str) -> None:
+    """Raise StoreError if a folder on the way to the file is a symlink, which may lead out of the store."""
+    if link := find_symlink(root, path.rpartition("/")[0]):
         raise StoreError(f"{link} is a symlink; put a real folder in its place")
 
 
@@ -135,11 +135,11 @@ def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
 
 def flush(files: Iterable[Path]) -> None:
     """Flush these files and folders to the disk, many of them with one call."""
-    named = list(files)
-    if len(named) > _MANY:
+    paths = list(files)
+    if len(paths) > _SYNC_ALL_FROM:
         os.sync()
         return
-    for file in named:
+    for file in paths:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -149,41 +149,41 @@ def flush(files: Iterable[Path]) -> None:
 
 def replace(file: Path, content: bytes) -> None:
     """Replace ``file`` in one step: readers see the old content or the new, even after a crash."""
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.unlink(missing_ok=True)
-    with fresh.open("xb") as new:  # never through a link that lies there
-        new.write(content)
-    flush([fresh])
-    fresh.replace(file)
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as stream:  # never through an existing symlink
+        stream.write(content)
+    flush([temporary])
+    temporary.replace(file)
     flush([file.parent])
 
 
-def read_beside(top: Path, path: str, most: int) -> bytes | None:
-    """The first ``most`` bytes of a file in a user's folder, None if there is none.
+def read_user_file(top: Path, path: str, limit: int) -> bytes | None:
+    """The first ``limit`` bytes of a file in a user's folder; None if there is no file.
 
-    Raises UserError for a link, also on the way, and for anything but a file.
+    Raises UserError if it is not a regular file, or if a folder on the way is a symlink.
     """
     file = top / path
-    if link := detour(top, path):
+    if link := find_symlink(top, path):
         raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
     if not is_regular(file):
         if os.path.lexists(file):
             raise UserError(f"{path} is not a regular file: move it out of the way")
         return None
     with on_disk(f"read {path}"), file.open("rb") as opened:
-        return opened.read(most)
+        return opened.read(limit)
 
 
-def write_beside(top: Path, path: str, content: bytes) -> None:
-    """Write a file in one step, and create its folders. Raises UserError if one of these is a link."""
-    if link := detour(top, path):
+def write_user_file(top: Path, path: str, content: bytes) -> None:
+    """Write a file in one step, and create its folders. Raises UserError if any of them is a symlink."""
+    if link := find_symlink(top, path):
         raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
     with on_disk(f"write {path}"):
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         replace(top / path, content)
 
 
-_UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
 LONGEST = 1024
 """Most characters of a path."""
@@ -192,33 +192,33 @@ _LONGEST_NAME = 255
 """Most bytes of one name in a path, the limit of file systems."""
 
 
-def checked(path: str) -> str:
-    """``path`` itself. Raises StoreError unless it is relative, normal, and the same file in git and on a disk."""
+def check_path(path: str) -> str:
+    """``path`` itself. Raises StoreError unless it is relative, normal, and the same file in git and on disk."""
     parts = path.split("/")
-    is_fit = len(path) <= LONGEST and not _UNFIT.search(path)
-    if not is_fit or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
+    is_valid = len(path) <= LONGEST and not _UNSAFE.search(path)
+    if not is_valid or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
         raise StoreError(f"not a path inside the store: {path[:80]!r}; use relative names with '/' and no '..'")
     return path
 
 
-def is_fit(path: str) -> bool:
+def is_safe_path(path: str) -> bool:
     try:
-        return checked(path) == path
+        return check_path(path) == path
     except StoreError:
         return False
 
 
-def checked_all(paths: Iterable[str]) -> list[str]:
-    return [checked(path) for path in dict.fromkeys(paths)]
+def check_paths(paths: Iterable[str]) -> list[str]:
+    return [check_path(path) for path in dict.fromkeys(paths)]
 
 
-def checked_folder(prefix: str) -> str:
+def check_folder(prefix: str) -> str:
     """``prefix`` without a trailing slash, checked; "" is the whole store."""
     trimmed = prefix.rstrip("/")
-    return checked(trimmed) if trimmed else ""
+    return check_path(trimmed) if trimmed else ""
 
 
-def below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
     """Whether the file is in ``folder`` at any depth; everything is below ""."""
     return not folder or path.startswith(folder + "/")
 
@@ -227,10 +227,10 @@ def refuse_clashes(files: Iterable[str]) -> None:
     """Raise PathClash if one of these files would also have to be a folder."""
     names = frozenset(files)
     folders: set[str] = set()
-    waiting = {name.rpartition("/")[0] for name in names}
-    while waiting := waiting - folders - {""}:
-        folders |= waiting
-        waiting = {folder.rpartition("/")[0] for folder in waiting}
+    parents = {name.rpartition("/")[0] for name in names}
+    while parents := parents - folders - {""}:
+        folders |= parents
+        parents = {folder.rpartition("/")[0] for folder in parents}
     if clashes := folders & names:
         raise PathClash(f"{min(clashes)!r} would be a file and a folder at once; choose another name", clashes)
 
@@ -246,32 +246,32 @@ class Globs:
 
     def match(self, path: str) -> bool:
         parts = path.casefold().split("/")
-        return any(len(steps) in _reached(parts, steps) for steps in self._patterns)
+        return any(len(steps) in _reachable_steps(parts, steps) for steps in self._patterns)
 
-    def lead(self, folder: str) -> bool:
+    def may_match_below(self, folder: str) -> bool:
         """Whether a file below this folder could match."""
         parts = folder.casefold().split("/")
-        return any(min(_reached(parts, steps), default=len(steps)) < len(steps) for steps in self._patterns)
+        return any(min(_reachable_steps(parts, steps), default=len(steps)) < len(steps) for steps in self._patterns)
 
 
-def _reached(parts: Sequence[str], steps: Sequence[str]) -> set[int]:
-    """The numbers of pattern steps that may be done after all parts of a path."""
-    places = _skipped({0}, steps)
+def _reachable_steps(parts: Sequence[str], steps: Sequence[str]) -> set[int]:
+    """How many steps of a pattern may be done after all parts of a path."""
+    positions = _skip_globstars({0}, steps)
     for part in parts:
-        taken = set()
-        for place in places:
-            if place < len(steps) and steps[place] == "**":
-                taken.add(place)
-            elif place < len(steps) and fnmatchcase(part, steps[place]):
-                taken.add(place + 1)
-        places = _skipped(taken, steps)
-    return places
+        reached = set()
+        for position in positions:
+            if position < len(steps) and steps[position] == "**":
+                reached.add(position)
+            elif position < len(steps) and fnmatchcase(part, steps[position]):
+                reached.add(position + 1)
+        positions = _skip_globstars(reached, steps)
+    return positions
 
 
-def _skipped(places: set[int], steps: Sequence[str]) -> set[int]:
-    """These places and those behind a ``**``, which may match no folder."""
-    found = set(places)
-    for place, step in enumerate(steps):
-        if step == "**" and place in found:
-            found.add(place + 1)
-    return found
+def _skip_globstars(positions: set[int], steps: Sequence[str]) -> set[int]:
+    """These positions and those after a ``**``, which may match no folder."""
+    reachable = set(positions)
+    for position, step in enumerate(steps):
+        if step == "**" and position in reachable:
+            reachable.add(position + 1)
+    return reachable

@@ -308,21 +308,21 @@ class World:
                 grant = self.tokens.grant(key, began)
         except NotInstalled as error:
             if not isinstance(error, Suspended):
-                InstallationEvents(self.inbox, self.tokens, lambda _: None, began).loses(key, "gone")
+                InstallationEvents(self.inbox, self.tokens, lambda _: None, began).remove(key, "gone")
             return error
         except ForgeError as error:
             return error
         visibility = grant.visibility if grant.asked_at >= began else None
-        self.register.saw(key, grant.name, private=grant.private, visibility=visibility)
+        self.register.store_repository(key, grant.name, private=grant.private, visibility=visibility)
         one = self.forge.repositories[number]
         self.settings_read[number] = one.shares
-        self.register.share(key, one.shares)
+        self.register.store_shares(key, one.shares)
         before = self.threads_read.get(number, {})
         self.threads_read[number] = dict(one.threads)
-        self.register.changed(key, [each for each, state in one.threads.items() if before.get(each, state) != state])
+        self.register.note_changed(key, [each for each, now in one.threads.items() if before.get(each, now) != now])
         gone = {each for each in self.forgotten - self.indexed if each.repository == number}
         self.indexed |= gone
-        self.register.changed(key, [each.thread for each in gone], [each.thread for each in gone])
+        self.register.note_changed(key, [each.thread for each in gone], [each.thread for each in gone])
         return None if thread is None else self.answer(key, thread, is_own=is_own)
 
     def answer(self, key: RepositoryKey, thread: int, *, is_own: bool) -> WorldError | None:

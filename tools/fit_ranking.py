@@ -25,7 +25,7 @@ from bot.evaluation.evaluate import EvaluationQuery, Trial, evaluate, fit_rankin
 from bot.evaluation.labels import LinkLabels, Mark
 from bot.evaluation.replay import ReplayHistory
 from bot.index.protocol import VECTOR_FIELDS
-from bot.memory.model_store import Embedder, embedded
+from bot.memory.model_store import Embedder, embed
 from bot.ranking.embedder import open_embedder
 from bot.ranking.weights import (
     CONFIDENCE,
@@ -73,7 +73,7 @@ def read_archive(path: Path, name: str) -> Archive:
         rows = [json.loads(line) for line in lines]
     history = ReplayHistory.read(map(thread_from_archive, rows))
     found = LinkLabels.read(history.threads)
-    return Archive(name, history, found.joined(_labels(rows, {thread.id: thread for thread in history.threads})))
+    return Archive(name, history, found.with_marks(_labels(rows, {thread.id: thread for thread in history.threads})))
 
 
 def _labels(rows: Sequence[dict[str, Any]], threads: dict[ThreadId, Thread]) -> list[Mark]:
@@ -107,7 +107,7 @@ def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
     with progress(archive.name, len(threads)) as tick:
         arms = {}
         for thread in threads:
-            arms[thread.id] = embedded(thread, embedder)
+            arms[thread.id] = embed(thread, embedder)
             tick(1)
     return replace(archive, history=replace(archive.history, vector_fields=arms, embedder=embedder))
 

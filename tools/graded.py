@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.evaluate import masked
-from bot.evaluation.replay import ReplayHistory, epochs, pasts
+from bot.evaluation.evaluate import mask_citations
+from bot.evaluation.replay import ReplayHistory, epochs, past_libraries
 from bot.ranking.fit import fit_probability
 from bot.ranking.weights import CONFIDENCE, RankingModels, RankingWeights
 from bot.recall.library import Library
-from bot.recall.mentions import canonical_chain, referenced
+from bot.recall.mentions import canonical_chain, referenced_numbers
 from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
 
 USEFUL = 2.0
@@ -89,9 +89,9 @@ def graded(history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels
     """The pairs of one archive, each issue asked when it was opened; ``trains``: with vectors of its own."""
     wanted = {pair.id for pair in pairs}
     asked = [thread for thread in history.threads if thread.id in wanted]
-    for epoch, past in pasts(history, epochs(history, asked), trains=trains):
-        library = past.ranked_by(ranking)
-        for thread in epoch.asked:
+    for epoch, past in past_libraries(history, epochs(history, asked), trains=trains):
+        library = past.with_ranking(ranking)
+        for thread in epoch.threads:
             found = _found(thread, library)
             for pair in pairs:
                 if pair.id == thread.id:
@@ -99,9 +99,11 @@ def graded(history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels
 
 
 def _found(thread: Thread, library: Library) -> list[SimilarThread]:
-    opened, before = masked(thread, ()), thread.created_at
+    opened, before = mask_citations(thread, ()), thread.created_at
     known = [
-        key for one in referenced(opened, RepositoryAddress()) for key in canonical_chain(one, library, before, None)
+        key
+        for one in referenced_numbers(opened, RepositoryAddress())
+        for key in canonical_chain(one, library, before, None)
     ]
     return judge_candidates(opened, find_candidates(opened, library, before, known), library, before)
 

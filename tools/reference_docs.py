@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bot.mcp.server import OFFERED
-from bot.settings.schema import INPUTS, OVERRIDES, Described, Inputs, describe, rules
+from bot.settings.schema import INPUTS, OVERRIDES, Inputs, SettingDescription, describe, rules
 
 PARAMETERS = "parameters"
 """Between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md stand the parameters of the tools."""
@@ -173,7 +173,7 @@ def inputs(action: dict[str, Any]) -> str:
 
 
 def _taken(name: str) -> str:
-    settings: dict[str, Described] = {each.path: each for each in describe()}
+    settings: dict[str, SettingDescription] = {each.path: each for each in describe()}
     if name in OVERRIDES:
         return settings[OVERRIDES[name]].bounds
     rule, default = rules(Inputs)[name.replace("-", "_")]

@@ -17,7 +17,7 @@ from bot.cli.commands.init import workflow_text
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES, Feature
 from bot.ranking.weights import MODEL_NAMES, SHOWN_FROM, shipped
-from bot.settings.schema import Described, Value, describe
+from bot.settings.schema import SettingDescription, Value, describe
 from bot.settings.yaml_file import CONFIG_PATH
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
 
@@ -69,7 +69,7 @@ def yaml_value(value: Value) -> str:
     return str(value)
 
 
-def example_lines(each: Described) -> list[str]:
+def example_lines(each: SettingDescription) -> list[str]:
     """A section's or a setting's lines in the example: the explanation, and the default with what is allowed."""
     name = each.path.rsplit(".", 1)[-1]
     indent = "  " * each.path.count(".")
@@ -87,7 +87,7 @@ def example() -> str:
     return EXAMPLE_HEAD + "\n".join(line for each in describe() for line in example_lines(each)) + "\n"
 
 
-def settings_table(settings: list[Described]) -> str:
+def settings_table(settings: list[SettingDescription]) -> str:
     """The rows of one section."""
     rows = []
     for each in settings:

@@ -1,4 +1,4 @@
-"""Reads the runner's environment, prepares the process, and writes lines and files that the runner keeps."""
+"""Reads the runner's environment, prepares the process, and writes the lines and files that the runner keeps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RunnerEnvironment:
 
 
 def read_environment(environ: Mapping[str, str]) -> RunnerEnvironment:
-    """The runner's variables; UserError names the one that is missing."""
+    """The runner's variables. Raises UserError with the name of a missing one."""
     needed = {name: environ.get(name, "") for name in ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY")}
     for name, value in needed.items():
         if not value:
@@ -53,7 +53,7 @@ def read_environment(environ: Mapping[str, str]) -> RunnerEnvironment:
     )
 
 
-class _Remarks(logging.Handler):
+class _LibraryLogHandler(logging.Handler):
     """Writes remarks of libraries and git as log lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -62,17 +62,17 @@ class _Remarks(logging.Handler):
 
 def prepare_process() -> None:
     """Prepare the process once: log lines are never commands to the runner, and a crash leaves no core file."""
-    logging.basicConfig(level=logging.WARNING, handlers=[_Remarks()])
+    logging.basicConfig(level=logging.WARNING, handlers=[_LibraryLogHandler()])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def leave(around: RunnerEnvironment, name: str, text: str) -> str:
-    """Write a file for the next steps. Returns its path as they know it.
+def write_file(environment: RunnerEnvironment, name: str, text: str) -> str:
+    """Write a file for the next steps. Returns the path at which they find it.
 
-    The file is in the workspace and its path relative to it, as a container has other names for the runner's folders.
+    The file is in the workspace, with a path relative to it, as a container has other names for the runner's folders.
     Without a workspace it is next to the runner's temporary files. Symlinks are not followed.
     """
-    root = Path(around.workspace or around.temp or Path(around.output).parent)
+    root = Path(environment.workspace or environment.temp or Path(environment.output).parent)
     path = root / FOLDER / name
     try:
         path.parent.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ def leave(around: RunnerEnvironment, name: str, text: str) -> str:
             file.write(text)
     except OSError as error:
         raise WorldError(f"{name} cannot be written to {root}: {error.strerror}") from error
-    return str(path.relative_to(root) if around.workspace else path)
+    return str(path.relative_to(root) if environment.workspace else path)
 
 
 def append(path: str, text: str) -> None:
@@ -93,6 +93,6 @@ def append(path: str, text: str) -> None:
         raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error
 
 
-def say(line: str) -> None:
-    """One line of the log."""
+def print_line(line: str) -> None:
+    """Print a line of the log at once."""
     print(line, flush=True)

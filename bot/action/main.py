@@ -10,30 +10,30 @@ from datetime import UTC, datetime
 from functools import partial
 from threading import Thread
 
-from bot.action.environment import prepare_process, read_environment, say
+from bot.action.environment import prepare_process, print_line, read_environment
 from bot.action.task import RunTask, read_task
 from bot.comment.clean_text import log_line
-from bot.errors import PrecedentError, bug
+from bot.errors import PrecedentError, bug_report
 from bot.github.budget import WRITE_GAP
 from bot.settings.schema import given_inputs
 
 
 def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
-    """Run once. Returns the exit code: 0 success (silence included), 1 a fault outside, 2 a mistake of the user.
+    """Run once. Returns the exit code: 0 success (also without a comment), 1 an outside fault, 2 a user error.
 
     ``now`` is the time of the run, for replays; None reads the clock. ``write_gap``: seconds between two writes.
     """
     try:
-        around = replace(read_environment(environ), write_gap=write_gap)
-        task = _in_background(partial(read_task, around, given_inputs(environ)))
-        from bot.action.run import run_task  # loaded while GitHub answers; each takes about as long
+        environment = replace(read_environment(environ), write_gap=write_gap)
+        task = _in_background(partial(read_task, environment, given_inputs(environ)))
+        from bot.action.run import run_task  # imported while GitHub answers, which takes about as long
 
-        return run_task(task, around, now or datetime.now(UTC))
+        return run_task(task, environment, now or datetime.now(UTC))
     except PrecedentError as error:
-        say(f"::error::{log_line(str(error))}")
+        print_line(f"::error::{log_line(str(error))}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - a bug ends in one line that can be pasted into a report
-        say(f"::error::{log_line(bug(error))}")
+        print_line(f"::error::{log_line(bug_report(error))}")
         return 1
 
 

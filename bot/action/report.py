@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from bot.action.environment import RunnerEnvironment, append, say
+from bot.action.environment import RunnerEnvironment, append, print_line
 from bot.action.outputs import context_file, outputs
-from bot.comment.catalogue import numbered
+from bot.comment.catalogue import thread_label
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.comment.defang import inline, link
 from bot.domain.answer import Match
@@ -19,77 +19,79 @@ from bot.pipeline.setup import ApiUsage
 from bot.questions.context import RecentConversations
 
 MAX_BYTES = 1_000_000
-"""Below the 1 MiB above which GitHub drops the whole summary of a step."""
+"""Less than 1 MiB; beyond that, GitHub drops a step's whole summary."""
 
 NEAREST = "The nearest issues, with their similarity"
 _TEXT_CHARS = 300
 _NOTE_CHARS = 1_000
 
-_CUT = "\n*The rest did not fit.*\n"
+_TRUNCATED = "\n*The rest did not fit.*\n"
 
 
 def summarise(
-    said: Iterable[CommentResult] = (),
+    results: Iterable[CommentResult] = (),
     notes: Iterable[str] = (),
     problems: Iterable[str] = (),
     digest: Iterable[str] = (),
 ) -> str:
     """The job summary as Markdown: problems first, then the result for each thread, the digest, and notes.
 
-    At most 1 MB: a longer report ends after a whole entry and says so. ``digest`` is Markdown that is harmless already.
+    At most 1 MB: a longer report ends after a whole entry and says so. ``digest`` is Markdown that is already safe.
     """
-    return _within(_entries(list(said), list(notes), list(problems), list(digest)), MAX_BYTES)
+    return _truncate(_entries(list(results), list(notes), list(problems), list(digest)), MAX_BYTES)
 
 
-def _entries(said: list[CommentResult], notes: list[str], problems: list[str], digest: list[str]) -> Iterable[str]:
+def _entries(results: list[CommentResult], notes: list[str], problems: list[str], digest: list[str]) -> Iterable[str]:
     yield "### Precedent\n"
     if problems:
         yield "\n**Needs attention**\n\n"
         yield from (f"- {inline(problem, _TEXT_CHARS)}\n" for problem in problems)
-    if said:
+    if results:
         yield "\n**Threads**\n\n"
-        yield from map(_said, said)
+        yield from map(_result_entry, results)
     yield from digest
     if notes:
         yield "\n**How it went**\n\n"
         yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in notes)
-    if not (problems or said or notes or digest):
+    if not (problems or results or notes or digest):
         yield "\nNothing to do.\n"
 
 
-def _said(spoken: CommentResult) -> str:
-    name = inline(f"{numbered(spoken.id)}: {spoken.title}" if spoken.title else numbered(spoken.id), _TEXT_CHARS)
-    url = spoken.comment.url if spoken.comment else ""
-    shown = link(spoken.action, url) if url else inline(spoken.action, _TEXT_CHARS)
-    line = f"- {name} · {shown}{f' · {inline(spoken.reason, _TEXT_CHARS)}' if spoken.reason else ''}\n"
-    shadow = spoken.text if spoken.action == "would say" else ""
-    return f"{line}{_folded_in('What it would have said', shadow)}{_folded_in(NEAREST, _nearest(spoken.nearest))}"
+def _result_entry(result: CommentResult) -> str:
+    name = inline(
+        f"{thread_label(result.id)}: {result.title}" if result.title else thread_label(result.id), _TEXT_CHARS
+    )
+    url = result.comment.url if result.comment else ""
+    shown = link(result.action, url) if url else inline(result.action, _TEXT_CHARS)
+    line = f"- {name} · {shown}{f' · {inline(result.reason, _TEXT_CHARS)}' if result.reason else ''}\n"
+    shadow = result.text if result.action == "would say" else ""
+    return f"{line}{_fold('What it would have said', shadow)}{_fold(NEAREST, _nearest(result.nearest))}"
 
 
-def _folded_in(title: str, text: str) -> str:
+def _fold(title: str, text: str) -> str:
     if not text:
         return ""
     indented = "\n".join(f"  {row}".rstrip() for row in text.strip().split("\n"))
     return f"\n  <details><summary>{title}</summary>\n\n{indented}\n\n  </details>\n\n"
 
 
-def _nearest(found: Iterable[Match]) -> str:
+def _nearest(matches: Iterable[Match]) -> str:
     """The nearest issues, shown or not, with their similarity and why they were found."""
     lines = []
-    for one in found:
-        name = inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
-        why = inline(" · ".join(filter(None, (one.state, ", ".join(one.why)))).replace("`", ""), _TEXT_CHARS)
-        lines.append(f"- {one.similarity:.2f} · {name} · {why}\n")
+    for match in matches:
+        name = inline(f"{thread_label(match.id)}: {match.title}", _TEXT_CHARS)
+        why = inline(" · ".join(filter(None, (match.state, ", ".join(match.why)))).replace("`", ""), _TEXT_CHARS)
+        lines.append(f"- {match.similarity:.2f} · {name} · {why}\n")
     return "".join(lines)
 
 
-def _within(entries: Iterable[str], limit: int) -> str:
+def _truncate(entries: Iterable[str], limit: int) -> str:
     kept: list[str] = []
-    left = limit - len(_CUT.encode())
+    left = limit - len(_TRUNCATED.encode())
     for entry in entries:
         left -= len(entry.encode("utf-8", "replace"))
         if left < 0:
-            return "".join([*kept, _CUT])
+            return "".join([*kept, _TRUNCATED])
         kept.append(entry)
     return "".join(kept)
 
@@ -115,23 +117,23 @@ class ActionReport:
     past: RecentConversations | None = None
     digest: list[str] = field(default_factory=list)
 
-    def add_results(self, said: Iterable[CommentResult]) -> None:
-        for spoken in said:
-            self.said.append(spoken)
-            if spoken.error:
-                self.report_fault(spoken.error)
-            elif spoken.is_refused:
-                self.notice(f"Issue {spoken.id}: {spoken.reason}")
+    def add_results(self, results: Iterable[CommentResult]) -> None:
+        for result in results:
+            self.said.append(result)
+            if result.error:
+                self.report_fault(result.error)
+            elif result.is_refused:
+                self.notice(f"Issue {result.id}: {result.reason}")
 
     def note(self, line: str) -> None:
         self.notes.append(line)
 
     def show(self, line: str) -> None:
         """Log progress at once."""
-        say(plain_log_line(line))
+        print_line(plain_log_line(line))
 
     def note_api_usage(self, used: ApiUsage) -> None:
-        self.note(sent(used))
+        self.note(usage_line(used))
 
     def fail(self, line: str, code: int) -> None:
         if line not in self.failures:
@@ -139,7 +141,7 @@ class ActionReport:
         self.code = max(self.code, code)
 
     def report_fault(self, error: PrecedentError) -> None:
-        """Add an error: one that passes by itself, or is intended, is a notice; any other fails the run."""
+        """Add an error: if it is expected or passes by itself, it is a notice; any other fails the run."""
         if isinstance(error, NEUTRAL):
             self.notice(error.cause if self.is_dry and isinstance(error, RateLimited) else str(error))
         else:
@@ -150,35 +152,37 @@ class ActionReport:
             self.notices.append(line)
 
 
-def write_report(around: RunnerEnvironment, report: ActionReport) -> None:
+def write_report(environment: RunnerEnvironment, report: ActionReport) -> None:
     """Write a log line per thread, the job summary, and the outputs for the next step."""
     for line in report.failures:
-        say(f"::error::{log_line(line)}")
+        print_line(f"::error::{log_line(line)}")
     for line in report.notices:
-        say(f"::notice::{log_line(line)}")
-    shown = [_told_once(spoken, report) for spoken in report.said]
-    for spoken in shown:
-        say(plain_log_line(f"Issue {spoken.id}: {spoken.action}{f' ({spoken.reason})' if spoken.reason else ''}"))
+        print_line(f"::notice::{log_line(line)}")
+    logged = [_without_repeated_reason(result, report) for result in report.said]
+    for result in logged:
+        print_line(
+            plain_log_line(f"Issue {result.id}: {result.action}{f' ({result.reason})' if result.reason else ''}")
+        )
     for note in report.notes:
-        say(plain_log_line(note))
-    if around.summary:
-        append(around.summary, summarise(shown, [*report.notices, *report.notes], report.failures, report.digest))
-    if around.output:
+        print_line(plain_log_line(note))
+    if environment.summary:
+        append(environment.summary, summarise(logged, [*report.notices, *report.notes], report.failures, report.digest))
+    if environment.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
-        first = next((spoken for spoken in report.said if not spoken.renews), silence)
-        append(around.output, outputs(first, context_file(around, first, report.past)))
+        first = next((result for result in report.said if not result.renews), silence)
+        append(environment.output, outputs(first, context_file(environment, first, report.past)))
 
 
-def _told_once(spoken: CommentResult, report: ActionReport) -> CommentResult:
-    """Without its reason if that is a limit, which is reported once for all threads."""
-    is_told = isinstance(spoken.error, RateLimited) or spoken.reason in report.notices
-    return replace(spoken, action="waits", reason="") if is_told else spoken
+def _without_repeated_reason(result: CommentResult, report: ActionReport) -> CommentResult:
+    """The result without its reason if that is a limit, which is reported once for all threads."""
+    is_reported = isinstance(result.error, RateLimited) or result.reason in report.notices
+    return replace(result, action="waits", reason="") if is_reported else result
 
 
-def sent(used: ApiUsage) -> str:
+def usage_line(used: ApiUsage) -> str:
     """How often the run used GitHub's API; each GraphQL request reads many issues of the history."""
-    counted = [(used.reads, "read"), (used.writes, "write")]
-    rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counted)
+    counts = [(used.reads, "read"), (used.writes, "write")]
+    rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
     graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""
     return f"API: {rest}.{graphql}"

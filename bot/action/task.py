@@ -1,4 +1,4 @@
-"""What a run is for: its inputs, its event, and the files with the repository's settings. Loads little."""
+"""The task of a run: its inputs, its event, and the repository's settings files. Imports little."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bot.github.events import KNOWN, Event, parse_event
 from bot.pipeline.site import RepositorySite, SettingsFiles, fetch_settings
 from bot.settings.schema import Inputs, read_inputs
 
-OF_ONE = ("answer", "forget")
+NEEDS_ISSUE = ("answer", "forget")
 """Runs by hand that need an issue number."""
 
 
 class RunTask(NamedTuple):
-    """One event of a repository. ``fetched`` is None where the event is none of ours, and nothing is to be done.
+    """One event of a repository. ``fetched`` is None if Precedent does not handle the event, so there is nothing to do.
 
-    ``given`` are the inputs as texts, the settings among them too.
+    ``given`` are the inputs as texts, including those that override settings.
     """
 
     given: Mapping[str, str]
@@ -30,37 +30,37 @@ class RunTask(NamedTuple):
     fetched: SettingsFiles | None
 
 
-def read_task(around: RunnerEnvironment, given: Mapping[str, str]) -> RunTask:
+def read_task(environment: RunnerEnvironment, given: Mapping[str, str]) -> RunTask:
     """Read the inputs and the event, and fetch the settings from GitHub. Raises UserError, StoreError."""
     inputs = read_inputs(given)
     if not inputs.token:
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
-    event, site = _event(around, inputs), _site(around, inputs)
+    event, site = _read_event(environment, inputs), _site(environment, inputs)
     return RunTask(given, inputs, event, site, fetch_settings(site, inputs.config) if event.name in KNOWN else None)
 
 
-def _event(around: RunnerEnvironment, inputs: Inputs) -> Event:
+def _read_event(environment: RunnerEnvironment, inputs: Inputs) -> Event:
     try:
-        payload = Path(around.event_path).read_bytes()
+        payload = Path(environment.event_path).read_bytes()
     except OSError as error:
         raise UserError(f"GITHUB_EVENT_PATH cannot be read: {error.strerror}") from error
-    event = parse_event(around.event_name, payload)
+    event = parse_event(environment.event_name, payload)
     if event.name != "workflow_dispatch":
         return event
-    asked = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip()}
-    by_hand = read_inputs(asked)
+    texts = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip()}
+    by_hand = read_inputs(texts)
     mode, number = inputs.run or by_hand.run or "catch-up", inputs.issue or by_hand.issue
-    if mode in OF_ONE and not number:
+    if mode in NEEDS_ISSUE and not number:
         raise UserError(f'run: {mode} needs the input "issue", the number of the issue to {mode}')
-    return replace(event, number=number if mode in OF_ONE else None, inputs=(("run", mode),))
+    return replace(event, number=number if mode in NEEDS_ISSUE else None, inputs=(("run", mode),))
 
 
-def _site(around: RunnerEnvironment, inputs: Inputs) -> RepositorySite:
+def _site(environment: RunnerEnvironment, inputs: Inputs) -> RepositorySite:
     return RepositorySite(
-        repository=around.repository,
+        repository=environment.repository,
         token=inputs.token,
-        api_url=around.api_url,
-        server_url=around.server_url,
-        workspace=Path(around.workspace or "."),
-        write_gap=around.write_gap,
+        api_url=environment.api_url,
+        server_url=environment.server_url,
+        workspace=Path(environment.workspace or "."),
+        write_gap=environment.write_gap,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,14 +13,14 @@ from bot.cli.output import progress, warn
 from bot.comment.clean_text import clean
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
-from bot.questions.requests import SLUG, Issue, issue_named
+from bot.questions.requests import SLUG, Issue, parse_issue
 from bot.reading.search_query import moment_of
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
 
 
-# Patterns are compiled where they are used: a search has no use for any, and begins without them.
+# Patterns are compiled on use, so that a search, which needs none, starts faster.
 _LOGIN = r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)"
 _URL = r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?"
 _ACTION = (
@@ -28,7 +28,48 @@ _ACTION = (
     r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
     r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})"
 )
-"""A repository at a commit, tag or branch, or an image; only characters without a meaning in YAML."""
+"""A repository at a commit, tag or branch, or an image; only characters that are not special in YAML."""
+
+
+class PathArgument(argparse.Action):
+    """An argument that names a file or a folder. The shell completes it as ``complete`` says, in terms of shtab."""
+
+    metavar_name: str
+    complete: Mapping[str, object]
+
+    def __init__(self, option_strings: Sequence[str], dest: str, type: Callable[[str], Any] = Path, **settings: Any):
+        super().__init__(option_strings, dest, type=type, metavar=self.metavar_name, **settings)
+
+    def __call__(self, _parser: object, namespace: argparse.Namespace, values: Any, _option: str | None = None) -> None:
+        setattr(namespace, self.dest, values)
+
+
+class FileArgument(PathArgument):
+    metavar_name = "FILE"
+
+
+class FolderArgument(PathArgument):
+    metavar_name = "DIR"
+
+
+def one_of(*choices: str) -> dict[str, Any]:
+    """Settings of an argument with these choices: suggests the closest one for a misspelt word."""
+
+    def check(text: str) -> str:
+        if text in choices:
+            return text
+        close = closest(text, choices)
+        hint = f"; did you mean {close!r}?" if close else f" (choose from {', '.join(choices)})"
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r}{hint}")
+
+    return {"choices": choices, "type": check}
+
+
+def closest(word: str, choices: Iterable[str]) -> str:
+    """The most similar of the choices, "" if none is similar."""
+    from difflib import get_close_matches  # loaded for a mistake only
+
+    return next(iter(get_close_matches(word, choices, n=1)), "")
 
 
 def is_action(text: str) -> bool:
@@ -43,8 +84,8 @@ def action_name(text: str) -> str:
 
 
 def issue(text: str) -> Issue:
-    """An issue in any of the ways that people write one down."""
-    named = issue_named(text)
+    """An issue in any common notation."""
+    named = parse_issue(text)
     if named is None:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not an issue such as 42, #42, OWNER/NAME#42 or its address")
     return named
@@ -58,19 +99,19 @@ def repository(text: str) -> str:
 
 def login(text: str) -> str:
     """An account's login, with or without an @ before it."""
-    found = re.fullmatch(_LOGIN, text, re.ASCII)
-    if not found:
+    match = re.fullmatch(_LOGIN, text, re.ASCII)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an account's login")
-    return found[1]
+    return match[1]
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
+    def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {low:,} to {high:,}")
         return int(text)
 
-    return read
+    return parse
 
 
 def history_size(text: str) -> int:
@@ -78,15 +119,15 @@ def history_size(text: str) -> int:
     return 0 if text.lower() in ("all", "0") else number(1, 1_000_000)(text)
 
 
-def filled(text: str) -> str:
-    """A text that is not empty, as of a variable that is not set: a filter that selects all could drop all."""
+def non_empty(text: str) -> str:
+    """A text that is not empty: with an unset variable, a filter would select, and could drop, everything."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return text
 
 
 def positive(text: str) -> int:
-    """A whole number from 1, of up to 15 digits."""
+    """A positive integer of up to 15 digits."""
     if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
     return int(text)
@@ -112,10 +153,10 @@ def address(text: str) -> str:
 
     try:
         parts = urlsplit(text)
-        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_one = False
-    if not is_one or not re.fullmatch(r"[\x21-\x3e\x41-\x7e]{1,300}", text):
+        is_url = False
+    if not is_url or not re.fullmatch(r"[\x21-\x3e\x41-\x7e]{1,300}", text):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an address such as https://git.example.com")
     return text.rstrip("/")
 
@@ -131,7 +172,7 @@ def since(text: str) -> datetime:
 
 
 def zone(text: str) -> tzinfo:
-    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do without it
+    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do not need it
 
     zone = zone_named(text)
     if zone is None:
@@ -140,21 +181,21 @@ def zone(text: str) -> tzinfo:
 
 
 def moment(text: str) -> datetime:
-    """A time in ISO 8601, in UTC where it names no zone."""
+    """An ISO 8601 time; UTC unless it names a zone."""
     try:
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
+        parsed = datetime.fromisoformat(text)
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
 
 
 TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
-"""Where a token is looked for: one that is meant for this program, then in the order of GitHub's own command line
+"""Variables that may hold a token: first our own, then those of GitHub's command line in its order
 (``gh help environment``)."""
 
 
 class NamedRepository(NamedTuple):
-    """A repository: OWNER/NAME, and its server if an address was given."""
+    """A repository: OWNER/NAME, and its server if a URL was given."""
 
     repository: str
     server: str = ""
@@ -163,9 +204,9 @@ class NamedRepository(NamedTuple):
 def named_repository(text: str) -> NamedRepository:
     """OWNER/NAME, or the address of any page of the repository."""
     server, path = "", text.strip()
-    if found := re.fullmatch(_URL, path, re.ASCII | re.IGNORECASE):
-        server = found[1].lower().replace("://www.github.com", "://github.com")
-        path = "/".join(found[2].split("/")[:2])
+    if match := re.fullmatch(_URL, path, re.ASCII | re.IGNORECASE):
+        server = match[1].lower().replace("://www.github.com", "://github.com")
+        path = "/".join(match[2].split("/")[:2])
     name = re.fullmatch(SLUG, path.removesuffix("/").removesuffix(".git"), re.ASCII)
     if name is None or not name[0].partition("/")[2].strip("."):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
@@ -180,7 +221,7 @@ class Token(NamedTuple):
 
 
 def token_of(environ: Mapping[str, str]) -> Token:
-    """The first one that there is. UserError where that can be no token."""
+    """The first token in ``environ``. UserError if it has characters that no token has."""
     name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
     text = environ.get(name, "").strip()
     if not re.fullmatch(r"[\x21-\x7e]*", text):
@@ -188,25 +229,25 @@ def token_of(environ: Mapping[str, str]) -> Token:
     return Token(name, text)
 
 
-def memory_options(given: argparse.Namespace) -> MemoryOptions:
-    named = given.store, given.repo or "", given.memory_branch or ""
-    return MemoryOptions(Path.cwd(), *named, given.refresh, given.offline, progress, warn)
+def memory_options(args: argparse.Namespace) -> MemoryOptions:
+    location = args.store, args.repo or "", args.memory_branch or ""
+    return MemoryOptions(Path.cwd(), *location, args.refresh, args.offline, progress, warn)
 
 
-def worktree_of(place: LocalMemory) -> Worktree:
-    """The state of the checkout here, empty if there is none."""
+def worktree_of(memory: LocalMemory) -> Worktree:
+    """The state of the current checkout, empty if there is none."""
     from bot.git.checkout import read_worktree
 
-    return read_worktree(place.top or Path.cwd())
+    return read_worktree(memory.top or Path.cwd())
 
 
-def moment_asked_for(given: argparse.Namespace) -> datetime:
-    """The moment that the answer is given for: `context --branch` may name another."""
-    return getattr(given, "as_of", None) or datetime.now(UTC)
+def reference_time(args: argparse.Namespace) -> datetime:
+    """The time that the answer refers to: now, or that of `context --as-of`."""
+    return getattr(args, "as_of", None) or datetime.now(UTC)
 
 
 def add_store(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+    command.add_argument("--store", required=True, action=FolderArgument, help="the folder of the store")
 
 
 def add_repo(command: argparse.ArgumentParser, help: str = "for links and full references") -> None:
@@ -214,27 +255,27 @@ def add_repo(command: argparse.ArgumentParser, help: str = "for links and full r
 
 
 def add_logs(command: argparse.ArgumentParser) -> None:
-    told = "also search the transcripts in this file, folder or glob; may be repeated"
-    command.add_argument("--logs", action="append", default=[], metavar="PATH", help=told)
+    help_text = "also search the transcripts in this file, folder or glob; may be repeated"
+    command.add_argument("--logs", action="append", default=[], metavar="PATH", help=help_text)
 
 
 def add_repositories(command: argparse.ArgumentParser) -> None:
     add, actions = command.add_argument, ("add", "list", "update", "remove", "rebuild")
-    told = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
-    add("action", choices=actions, metavar="ACTION", help=told)
-    told = "OWNER/NAME, or the path of a checkout or store; update: all without one"
-    add("repositories", nargs="*", default=[], metavar="REPOSITORY", help=told)
+    help_text = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
+    add("action", **one_of(*actions), metavar="ACTION", help=help_text)
+    help_text = "OWNER/NAME, or the path of a checkout or store; update: all without one"
+    add("repositories", nargs="*", default=[], metavar="REPOSITORY", help=help_text)
     add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
     add_memory_branch(command)
     add_server(command, "data", "database_url", "organisation")
-    told = "rebuild on a server: only this installation; may be repeated"
-    add("--installation", type=positive, action="append", default=[], metavar="NUMBER", help=told)
+    help_text = "rebuild on a server: only this installation; may be repeated"
+    add("--installation", type=positive, action="append", default=[], metavar="NUMBER", help=help_text)
     add_json(command, "the repositories")
     add_header(command)
 
 
-def add_org(command: argparse.ArgumentParser, help: str, **how: Any) -> None:
-    command.add_argument("--org", metavar="DIR", help=help, **how)
+def add_org(command: argparse.ArgumentParser, help: str, **options: Any) -> None:
+    command.add_argument("--org", type=str, action=FolderArgument, help=help, **options)
 
 
 def add_json(command: argparse.ArgumentParser, what: str) -> None:
@@ -242,7 +283,7 @@ def add_json(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_semantic(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings")
+    command.add_argument("--semantic", action=FolderArgument, help="the folder of a text model, for embeddings")
 
 
 def add_header(command: argparse.ArgumentParser) -> None:
@@ -266,9 +307,13 @@ def add_memory_branch(command: argparse.ArgumentParser) -> None:
 
 
 def add_memory(command: argparse.ArgumentParser) -> None:
-    where = command.add_mutually_exclusive_group()
-    where.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store, or a checkout of the branch")
-    where.add_argument(
+    location = command.add_mutually_exclusive_group()
+    location.add_argument(
+        "--store",
+        action=FolderArgument,
+        help="the folder of a store, or a checkout of the branch",
+    )
+    location.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the checkout here)"
     )
     add_memory_branch(command)
@@ -296,7 +341,7 @@ def add_replay(command: argparse.ArgumentParser) -> None:
     add_json(command, "the figures")
 
 
-_SERVER = {
+_SERVER_OPTIONS = {
     "data": ("DIR", "the folder for the queue and the clones (default: ./data)"),
     "database_url": ("URL", "PostgreSQL instead of a file there; if it holds a password, prefer the variable"),
     "organisation": ("PLACE", "the index of all repositories: a folder, s3://, gs:// or az:// (default: none)"),
@@ -309,5 +354,5 @@ _SERVER = {
 
 def add_server(command: argparse.ArgumentParser, *names: str) -> None:
     for name in names:
-        metavar, explanation = _SERVER[name]
+        metavar, explanation = _SERVER_OPTIONS[name]
         command.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=explanation)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -15,13 +16,14 @@ from itertools import groupby
 from typing import NoReturn
 
 from bot import __version__
+from bot.cli.arguments import closest
 from bot.cli.options import COMMANDS
 from bot.cli.output import CommandResult, forget_output, show
 from bot.comment.clean_text import one_line
 from bot.errors import PrecedentError
 
 WIDTH = 100
-"""Columns of a help text at most."""
+"""Maximum columns of a help text."""
 
 
 ALIASES = {command.alias: name for name, command in COMMANDS.items() if command.alias}
@@ -42,28 +44,12 @@ class _Parser(argparse.ArgumentParser):
         """End with one line that names the mistake and points to the help."""
         self.exit(2, f"{self.prog}: {one_line(message)}; see `{self.prog} --help`\n")
 
-    def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Suggest the choice that a misspelt word is closest to."""
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as fault:
-            if close := _closest(str(value), [str(choice) for choice in action.choices or ()]):
-                meant = f"invalid choice: {value!r}; did you mean {close!r}?"
-                raise argparse.ArgumentError(action, meant) from fault
-            raise
 
-
-class _Top(_Parser):
-    """The parser of all commands, whose help lists them by purpose."""
+class _TopParser(_Parser):
+    """The top-level parser; its help lists the commands by purpose."""
 
     def format_help(self) -> str:
         return overview()
-
-
-def _closest(word: str, choices: Sequence[str]) -> str:
-    from difflib import get_close_matches  # loaded for a mistake only
-
-    return next(iter(get_close_matches(word, choices, n=1)), "")
 
 
 def overview() -> str:
@@ -72,15 +58,15 @@ def overview() -> str:
     for purpose, commands in groupby(COMMANDS.items(), lambda each: each[1].purpose):
         lines += ["", f"{purpose}:"]
         for name, command in commands:
-            also = f" (or {command.alias})" if command.alias else ""
-            lines += [f"  {name:<{width}}{command.help}{also}", f"  {'':<{width}}  precedent {command.example}"]
+            alias = f" (or {command.alias})" if command.alias else ""
+            lines += [f"  {name:<{width}}{command.help}{alias}", f"  {'':<{width}}  precedent {command.example}"]
     lines += ["", "Options of a command: precedent COMMAND --help. Version: precedent --version."]
     return "\n".join(lines) + "\n"
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """The parser of all commands, or of the one named, which is faster to build."""
-    top = _Top(prog="precedent", description="A repository's memory of its issues and how they ended.")
+    """The parser of all commands, or of one alone, which is faster to build."""
+    top = _TopParser(prog="precedent", description="A repository's memory of its issues and how they ended.")
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     only = ALIASES.get(only, only)
@@ -88,29 +74,31 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         command = COMMANDS[name]
         description = " ".join((command.options.__doc__ or "").split())
         aliases = [command.alias] if command.alias else []
-        one = commands.add_parser(name, aliases=aliases, help=command.help, description=description)
-        command.options(one)
-        one.set_defaults(parser=one)
+        subparser = commands.add_parser(name, aliases=aliases, help=command.help, description=description)
+        command.options(subparser)
+        subparser.set_defaults(parser=subparser)
     if "completion" in commands.choices:
         commands.choices["completion"].set_defaults(top=top)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 2 for a mistake of the user, 1 for a fault outside, else that of the
+    """Run one command. Returns the exit code: 2 for a user's mistake, 1 for an outside failure, else that of the
     `CommandResult`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     first = words[0] if words else "--help"
     if first in ("--help", "-h"):
         return show(overview())
-    given, unknown = parser(first if first != "completion" else "").parse_known_args(words)
+    if close := "" if first in ALIASES.keys() | COMMANDS.keys() else closest(first, COMMANDS):
+        parser().error(f"invalid choice: {first!r}; did you mean {close!r}?")
+    args, unknown = parser(first if first != "completion" else "").parse_known_args(words)
     if unknown:
-        close = _closest(unknown[0], [name for each in given.parser._actions for name in each.option_strings])
-        given.parser.error(f"unknown argument {unknown[0]!r}{f'; did you mean {close}?' if close else ''}")
+        close = closest(unknown[0], re.findall(r"--[a-z][a-z-]+", args.parser.format_usage()))
+        args.parser.error(f"unknown argument {unknown[0]!r}{f'; did you mean {close}?' if close else ''}")
     try:
-        return show(_runner(given.command)(given))
+        return show(_runner(args.command)(args))
     except PrecedentError as error:
-        print(f"precedent {given.command}: {one_line(str(error))}", file=sys.stderr)
+        print(f"precedent {args.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough

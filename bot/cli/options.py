@@ -1,4 +1,4 @@
-"""The options of all commands. They load nothing that only a running command needs: help and completion are quick."""
+"""The options of all commands. Loads nothing that only a running command needs: help and completion are fast."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.cli.arguments import (
+    FileArgument,
+    FolderArgument,
     action_name,
     add_answer,
     add_header,
@@ -24,14 +26,15 @@ from bot.cli.arguments import (
     add_server,
     add_store,
     address,
-    filled,
     history_size,
     issue,
     login,
     moment,
     name_pattern,
     named_repository,
+    non_empty,
     number,
+    one_of,
     positive,
     share,
     since,
@@ -43,18 +46,18 @@ from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 Options = Callable[[argparse.ArgumentParser], None]
 MAX_LIMIT = 1_000
 HISTORY = 3_000
-"""Issues that `try` reads by default: 120 of the 5,000 points of an hour."""
+"""Issues that `try` reads by default; they cost 120 of the 5,000 points per hour."""
 
 MOST = 1_000_000
 SHELLS = ("bash", "zsh", "fish")
 STATES = ("waiting", "working", "done", "dead", "dropped")
-"""Of deliveries: `bot.server.model.State`, which takes long to load."""
+"""States of deliveries, copied from `bot.server.model.State`, which is slow to load."""
 
 
 class CommandSpec(NamedTuple):
-    """A command: the function that adds its options, which describes it too; its purpose, an example, a second name.
+    """A command: the function that adds its options and describes it, its purpose, an example, and an alias.
 
-    `bot.cli.commands` has a ``module``, by default of the function's name, with a function ``run_NAME``.
+    ``module`` is a module of `bot.cli.commands` with a function ``run_NAME``, by default named like ``options``.
     """
 
     options: Options
@@ -65,7 +68,7 @@ class CommandSpec(NamedTuple):
 
     @property
     def help(self) -> str:
-        """What the command does, in a line."""
+        """One line on what the command does."""
         return (self.options.__doc__ or "").partition("\n")[0].removesuffix(".")
 
 
@@ -73,7 +76,7 @@ ASK, SET_UP, CONNECT = "Ask the memory", "Set up a repository", "Connect agents 
 STORE, MEASURE, SERVER = "Work with a store", "Measure", "Run a server"
 
 COMMANDS: dict[str, CommandSpec] = {}
-"""All commands by name, in the order in which they are listed."""
+"""All commands by name, in listing order."""
 
 
 def command(purpose: str, example: str, alias: str = "", module: str = "") -> Callable[[Options], Options]:
@@ -93,8 +96,8 @@ def search(command: argparse.ArgumentParser) -> None:
     """Find threads by words."""
     add = command.add_argument
     add("words", nargs="+", metavar="WORDS", help="the words to look for")
-    add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
-    add("--kind", choices=[kind.value for kind in Kind], help="only this kind (default: all)")
+    add("--state", **one_of("open", "closed", "all"), default="all", help="only threads in this state (default all)")
+    add("--kind", **one_of(*(kind.value for kind in Kind)), help="only this kind (default: all)")
     add("--label", action="append", default=[], help="only threads with this label; if repeated, with all of them")
     add("--author", metavar="LOGIN", help="only threads that this account opened")
     add(
@@ -116,7 +119,7 @@ def smart_search(command: argparse.ArgumentParser) -> None:
     """Find threads by words, ranked by your current work."""
     add = command.add_argument
     add("words", nargs="*", metavar="WORDS", help="the words to look for")
-    add("--state", choices=("open", "closed", "all"), default="all", help="only threads in this state (default all)")
+    add("--state", **one_of("open", "closed", "all"), default="all", help="only threads in this state (default all)")
     add("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
     add_answer(command)
     add_header(command)
@@ -132,9 +135,8 @@ def what(command: argparse.ArgumentParser) -> None:
 @command(ASK, "related auth/*.py", module="search")
 def related(command: argparse.ArgumentParser) -> None:
     """Find threads that name some files, and their decisions."""
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="a file, relative to this folder or as a thread may write it"
-    )
+    help_text = "a file, relative to this folder or as a thread may write it"
+    command.add_argument("files", nargs="+", type=str, action=FileArgument, help=help_text)
     add_answer(command)
     add_header(command)
 
@@ -164,7 +166,7 @@ def check(command: argparse.ArgumentParser) -> None:
     Reads a draft from a file or from stdin. Exit codes: 0 nothing like it is remembered; 3 there is something to read.
     """
     add = command.add_argument
-    add("file", nargs="?", type=Path, metavar="FILE", help="the draft, whose first line is the title (default stdin)")
+    add("file", nargs="?", action=FileArgument, help="the draft, whose first line is the title (default stdin)")
     add("--title", metavar="TEXT", help="the title, if the draft has only the body")
     add("--comment", action="store_true", help="print the whole comment, with conversations")
     add_memory(command)
@@ -177,11 +179,11 @@ def context(command: argparse.ArgumentParser) -> None:
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in threads in which this account wrote")
-    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the agent transcripts in this folder")
+    scope.add_argument("--sessions", action=FolderArgument, help="in the agent transcripts in this folder")
     scope.add_argument("--branch", action="store_true", help="instead of conversations, the output of precedent what")
     add_memory(command)
     add = command.add_argument
-    add("--format", choices=("xml", "markdown", "json"), default="xml", help="the output format (default xml)")
+    add("--format", **one_of("xml", "markdown", "json"), default="xml", help="the output format (default xml)")
     add("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     add("--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most N characters")
     add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how many days back (default {DAYS})")
@@ -201,7 +203,7 @@ def digest(command: argparse.ArgumentParser) -> None:
     when = "since 2026-05-03, or in the last 7d, 4w, 6m, 1y (default: the last 30d)"
     add("--since", type=since, default="30d", metavar="WHEN", help=f"what happened {when}")
     add("--limit", type=number(1, 100), default=10, metavar="N", help="how many in a list, 1 to 100 (default 10)")
-    add("--html", type=Path, metavar="FILE", help="write a page too")
+    add("--html", action=FileArgument, help="write a page too")
     add_memory(command)
     add_json(command, "the digest")
     add_header(command)
@@ -239,7 +241,7 @@ def init(command: argparse.ArgumentParser) -> None:
         metavar="NAME@REF",
         help="the Action to use: OWNER/precedent@ and a commit or tag, or docker:// and an image",
     )
-    add("--mode", choices=("summary", "comment"), help="report in job summaries only, or comment (default: summary)")
+    add("--mode", **one_of("summary", "comment"), help="report in job summaries only, or comment (default: summary)")
     add("--branch", metavar="NAME", help="the memory branch (default: precedent)")
     add("--force", action="store_true", help="replace a workflow that differs, or add one next to another")
     add_json(command, "the files and the next step")
@@ -258,8 +260,8 @@ def doctor(command: argparse.ArgumentParser) -> None:
     add("--server", type=address, metavar="URL", help="its server, which then receives the token")
     add("--api", type=address, metavar="URL", help="the address of that server's API")
     add("--branch", metavar="NAME", help="the memory branch (default: that of the workflow or settings)")
-    add("--config", type=Path, metavar="FILE", help="settings to check before you push them")
-    add("--store", type=Path, metavar="DIR", help="check this store instead of a repository")
+    add("--config", action=FileArgument, help="settings to check before you push them")
+    add("--store", action=FolderArgument, help="check this store instead of a repository")
     add("--offline", action="store_true", help="ask git, but no API")
     add("--verbose", action="store_true", help="show every check in full")
     add_json(command, "the findings")
@@ -278,15 +280,15 @@ def try_repository(command: argparse.ArgumentParser) -> None:
         "repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or the URL of one of its pages"
     )
     add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
-    read = f"how many issues are read at least, the last changed first, or all (default {HISTORY:,})"
-    add("--history", type=history_size, default=HISTORY, metavar="N", help=read)
-    add("--config", type=Path, metavar="FILE", help="settings to try (default: the program's)")
-    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
+    help_text = f"how many issues are read at least, the last changed first, or all (default {HISTORY:,})"
+    add("--history", type=history_size, default=HISTORY, metavar="N", help=help_text)
+    add("--config", action=FileArgument, help="settings to try (default: the program's)")
+    add("--out", action=FileArgument, help="the page (default: precedent-OWNER-NAME.html in this folder)")
     add("--open", action="store_true", help="open the page in the browser")
     add("--server", type=address, metavar="URL", help="your own server, which receives the token")
-    again = command.add_mutually_exclusive_group()
-    again.add_argument("--fresh", action="store_true", help="discard earlier downloads")
-    again.add_argument("--offline", action="store_true", help="use only earlier downloads")
+    downloads = command.add_mutually_exclusive_group()
+    downloads.add_argument("--fresh", action="store_true", help="discard earlier downloads")
+    downloads.add_argument("--offline", action="store_true", help="use only earlier downloads")
     add_json(command, "figures and the path of the page")
 
 
@@ -302,7 +304,7 @@ def mcp(command: argparse.ArgumentParser) -> None:
     A server of the Model Context Protocol. An agent starts it, talks to it over stdin and stdout, and ends it by
     closing stdin; docs/mcp.md shows how to register it.
     """
-    command.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store")
+    command.add_argument("--store", action=FolderArgument, help="the folder of a store")
     add_repo(command, "the repository (default: that of the checkout here)")
     add_memory_branch(command)
     command.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as last fetched")
@@ -328,13 +330,13 @@ def completion(command: argparse.ArgumentParser) -> None:
 
     For bash, put eval "$(precedent completion bash)" into ~/.bashrc. docs/agents.md has the other shells.
     """
-    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    command.add_argument("shell", **one_of(*SHELLS), metavar="SHELL", help=", ".join(SHELLS))
 
 
 @command(STORE, "import history.jsonl --store DIR")
 def import_archive(command: argparse.ArgumentParser) -> None:
     """Read thread archives (.jsonl, .jsonl.gz) into a store."""
-    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
+    command.add_argument("files", nargs="+", action=FileArgument, help="an archive")
     add_store(command)
     add_repo(command, "the repository that the threads come from")
     add_semantic(command)
@@ -367,7 +369,7 @@ def answer(command: argparse.ArgumentParser) -> None:
     add_store(command)
     command.add_argument(
         "--as-of",
-        choices=("created", "now"),
+        **one_of("created", "now"),
         default="now",
         help="created: use nothing newer than the thread (default now)",
     )
@@ -380,9 +382,9 @@ def answer(command: argparse.ArgumentParser) -> None:
 def outcomes(command: argparse.ArgumentParser) -> None:
     """Show how closed threads ended, with the evidence."""
     add_store(command)
-    wanted = command.add_mutually_exclusive_group()
-    wanted.add_argument("--ids", metavar="ID,…", help="these threads, separated by commas (default: all closed)")
-    wanted.add_argument("--sample", type=number(1, MOST), metavar="N", help="N random closed threads")
+    selection = command.add_mutually_exclusive_group()
+    selection.add_argument("--ids", metavar="ID,…", help="these threads, separated by commas (default: all closed)")
+    selection.add_argument("--sample", type=number(1, MOST), metavar="N", help="N random closed threads")
     command.add_argument("--seed", type=number(0, 999_999_999), default=1, metavar="S", help="random seed (default 1)")
     add_repo(command, "the repository, for links and full references")
     add_json(command, "the outcomes")
@@ -402,13 +404,13 @@ def references(command: argparse.ArgumentParser) -> None:
 def evaluate(command: argparse.ArgumentParser) -> None:
     """Measure how well an archive's known duplicates are found."""
     add = command.add_argument
-    add("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
-    add("--queries", required=True, type=Path, metavar="FILE", help="a JSON object a line: id, and relevant, ids")
+    add("--threads", required=True, action=FileArgument, help="the archive (.jsonl, .jsonl.gz)")
+    add("--queries", required=True, action=FileArgument, help="a JSON object a line: id, and relevant, ids")
     add("--window-days", type=number(1, 100_000), metavar="N", help="candidates no older than N days")
     add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
     add(
         "--ranking",
-        choices=("own", "shipped"),
+        **one_of("own", "shipped"),
         default="own",
         help="own: refitted along the way, as a repository with 100 marked duplicates does (default)",
     )
@@ -419,7 +421,7 @@ def evaluate(command: argparse.ArgumentParser) -> None:
         help="fit the weights to the other N - 1 folds of the queries, by time",
     )
     add_semantic(command)
-    add("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
+    add("--against", action=FileArgument, help="an earlier result (--json) to compare with")
     add_json(command, "the figures and all ranks")
 
 
@@ -427,18 +429,18 @@ def evaluate(command: argparse.ArgumentParser) -> None:
 def backtest(command: argparse.ArgumentParser) -> None:
     """Replay a store's newest issues, and measure the comments."""
     add_replay(command)
-    command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
+    command.add_argument("--html", action=FileArgument, help="write a report with plots and the comments")
 
 
 @command(MEASURE, "calibrate --store DIR", module="backtest")
 def calibrate(command: argparse.ArgumentParser) -> None:
     """Set the confidence from which a store's hits are shown."""
     add_replay(command)
-    wanted = command.add_mutually_exclusive_group()
-    wanted.add_argument(
+    goal = command.add_mutually_exclusive_group()
+    goal.add_argument(
         "--share", type=share, default=0.125, metavar="X", help="the share of issues that get a hit (default 0.125)"
     )
-    wanted.add_argument(
+    goal.add_argument(
         "--precision", type=share, metavar="X", help="the share of comments whose hit people linked later"
     )
 
@@ -458,7 +460,7 @@ def serve(command: argparse.ArgumentParser) -> None:
 def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "organisation", "jobs")
-    command.add_argument("--alive", type=Path, metavar="FILE", help="touch it every second, for a probe")
+    command.add_argument("--alive", action=FileArgument, help="touch it every second, for a probe")
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
 
 
@@ -471,12 +473,12 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     """
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
-    add("action", choices=actions, metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
+    add("action", **one_of(*actions), metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
     add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
-    add("--state", choices=STATES, help="filter: only deliveries in this state")
-    add("--reason", type=filled, metavar="TEXT", help="filter: only those whose reason contains this")
-    add("--repo", type=filled, metavar="REPOSITORY", help="filter: only those of this OWNER/NAME, or key as listed")
+    add("--state", **one_of(*STATES), help="filter: only deliveries in this state")
+    add("--reason", type=non_empty, metavar="TEXT", help="filter: only those whose reason contains this")
+    add("--repo", type=non_empty, metavar="REPOSITORY", help="filter: only those of this OWNER/NAME, or key as listed")
     when = "2026-05-03, or 7d, 4w, 6m, 1y ago"
     add("--since", type=since, metavar="WHEN", help=f"filter: only those received since {when}; audit: done since")
     add("--until", type=since, metavar="WHEN", help="filter: only those received before then; audit: done before")
@@ -491,8 +493,8 @@ def deliveries(command: argparse.ArgumentParser) -> None:
 @command(SERVER, "repos 'octo-org/*'")
 def repos(command: argparse.ArgumentParser) -> None:
     """List a server's repositories, and how far their histories are read."""
-    told = "only these, such as 'octo-org/docs-*'"
-    command.add_argument("patterns", nargs="*", type=name_pattern, metavar="PATTERN", help=told)
+    help_text = "only these, such as 'octo-org/docs-*'"
+    command.add_argument("patterns", nargs="*", type=name_pattern, metavar="PATTERN", help=help_text)
     add_server(command, "data", "database_url")
     add_json(command, "the answer")
     add_header(command)

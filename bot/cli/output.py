@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from bot.comment.clean_text import cut, one_line
+from bot.comment.clean_text import one_line, truncate
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
 from bot.local_cache.local_memory import LocalMemory
@@ -20,9 +20,9 @@ from bot.questions.views import COLUMNS, Item, ItemSection, line_of, row_stamp
 
 
 def list_text(items: Sequence[Item], *, header: bool = False) -> str:
-    """A line for each thread, below one that names the `COLUMNS` if ``header``. For a person in a terminal the list
-    is printed at once, and the text is ""."""
-    if is_seen():
+    """One line per thread, after a line with the names of the `COLUMNS` if ``header``. In a terminal, prints a
+    formatted list at once and returns ""."""
+    if is_terminal():
         from bot.cli.terminal import print_sections
 
         print_sections([ItemSection("", "", items)])
@@ -30,34 +30,37 @@ def list_text(items: Sequence[Item], *, header: bool = False) -> str:
     return table(COLUMNS, map(line_of, items), header=header)
 
 
-def sections_text(found: Sequence[ItemSection], *, header: bool = False) -> str:
-    """As `list_text`, with the name of its section before each line; empty sections are left out."""
-    if is_seen():
+def sections_text(sections: Sequence[ItemSection], *, header: bool = False) -> str:
+    """Like `list_text`, with the section name before each line; empty sections are omitted."""
+    if is_terminal():
         from bot.cli.terminal import print_sections
 
-        print_sections([section for section in found if section.items])
+        print_sections([section for section in sections if section.items])
         return ""
-    lines = (f"{section.name}\t{line_of(item)}" for section in found for item in section.items)
+    lines = (f"{section.name}\t{line_of(item)}" for section in sections for item in section.items)
     return table(f"section\t{COLUMNS}", lines, header=header)
 
 
-def passages_text(found: Iterable[SessionPassage], *, header: bool = False) -> str:
-    """A line for each message of a session: session, time, author, text."""
-    if is_seen():
+def passages_text(passages: Iterable[SessionPassage], *, header: bool = False) -> str:
+    """One line per session message: session, time, author, text."""
+    if is_terminal():
         from bot.cli.terminal import print_passages
 
-        print_passages(list(found))
+        print_passages(list(passages))
         return ""
-    cells = ((one_line(one.session), row_stamp(one.at), one.type, cut(one_line(one.text), 200)) for one in found)
+    cells = (
+        (one_line(passage.session), row_stamp(passage.at), passage.type, truncate(one_line(passage.text), 200))
+        for passage in passages
+    )
     return table("session\ttime\ttype\ttext", map("\t".join, cells), header=header)
 
 
 def table(columns: str, lines: Iterable[str], *, header: bool) -> str:
-    """Lines with tabs between their cells, below a line of the names of their ``columns`` if ``header``."""
+    """The tab-separated lines, after a line with the names of the ``columns`` if ``header``."""
     return "".join(f"{line}\n" for line in ([columns] if header else []) + list(lines))
 
 
-def is_seen() -> bool:
+def is_terminal() -> bool:
     """Whether the output goes to a terminal that can show formatted text.
 
     NO_COLOR only removes colours, which the terminal library handles. https://no-color.org
@@ -65,8 +68,8 @@ def is_seen() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-_UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
-"""Control characters and invisible characters, such as those that reverse a line."""
+_INVISIBLE = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
+"""Control and invisible characters, such as those that reverse the text direction."""
 
 
 class CommandResult(NamedTuple):
@@ -77,14 +80,16 @@ class CommandResult(NamedTuple):
 
 
 def show(result: object) -> int:
-    """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language. Returns the exit code.
+    """Print text as it is, anything else as JSON, always in UTF-8. Returns the exit code.
 
-    Raises WorldError if the output is full, and BrokenPipeError if its reader is gone.
+    Raises WorldError if there is no room for the output, and BrokenPipeError if its reader is gone.
     """
     shown, code = (result.shown, result.code) if isinstance(result, CommandResult) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    text = shown if isinstance(shown, str) else f"{_escaped(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
+    text = (
+        shown if isinstance(shown, str) else f"{_escape_invisible(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
+    )
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -97,49 +102,48 @@ def show(result: object) -> int:
 
 
 def forget_output() -> None:
-    """Discard what is still buffered, which would fail again when Python ends."""
+    """Discard buffered output, whose flush would fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _escaped(text: str) -> str:
-    """The JSON with control and invisible characters as escapes; the data stay the same."""
-    return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
+def _escape_invisible(text: str) -> str:
+    """Escape control and invisible characters in JSON; the data stay the same."""
+    return text if text.isascii() and "\x7f" not in text else re.sub(_INVISIBLE, _escape_match, text)
 
 
-def _number(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]  # two numbers for a character beyond the first 65,536
+def _escape_match(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]  # a surrogate pair for a character beyond U+FFFF
 
 
 SCHEMA = 1
-"""Of the answers that are objects. Fields are added to it, and none is renamed or taken away."""
+"""Schema version of answers that are objects. Fields may be added; none is renamed or removed."""
 
 NOTHING = "Nothing relevant."
 
 
-def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
-    lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
+def show_notes(memory: LocalMemory, unused: Iterable[str] = ()) -> None:
+    lines = [*memory.missing.split("\n"), *memory.note.split("\n"), *(f"Not used: {line}." for line in unused)]
     for line in filter(None, lines):
         print(one_line(line), file=sys.stderr)
 
 
-def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
-    """The fields about an answer: the signals that counted, those that did not, and notes on the memory."""
-    notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
-    return {"used": used, "unused": unused, "notes": notes, "searched": place.local_cache.size}
+def facts_of_answer(memory: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
+    """The fields about an answer: signals used and unused, notes on the memory, and its size."""
+    notes = [one_line(line) for line in (*memory.missing.split("\n"), *memory.note.split("\n")) if line]
+    return {"used": used, "unused": unused, "notes": notes, "searched": memory.local_cache.size}
 
 
 def command_result(
-    shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True, looked: str = ""
+    shown: object, args: argparse.Namespace, *, found: bool, has_memory: bool = True, coverage: str = ""
 ) -> CommandResult:
-    """The answer, and the exit code that it ends with. ``searched``: there is a memory to search; ``looked`` says what
-    was looked through."""
-    if searched and not found and not wants_json(given):
-        print(f"{NOTHING} {looked}." if looked else NOTHING, file=sys.stderr)
-    return CommandResult(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
+    """The answer and its exit code. ``has_memory``: there is a memory to search; ``coverage``: what was searched."""
+    if has_memory and not found and not wants_json(args):
+        print(f"{NOTHING} {coverage}." if coverage else NOTHING, file=sys.stderr)
+    return CommandResult(shown, 1 if getattr(args, "exit_code", False) and not found else 0)
 
 
 def rank_table(figures: Mapping[str, Any]) -> list[str]:
-    """How high the right thread ranked, with the ends of the 95 % intervals."""
+    """How high the right thread ranked, with 95 % intervals."""
     return [
         f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]" for name, (low, high) in figures["interval"].items()
     ]
@@ -151,17 +155,17 @@ def warn(note: str) -> None:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar; gives a function that takes the number of steps done since its last call. ``total``: None if
-    unknown."""
+    """Show a progress bar; yields a function that takes the number of steps done since its last call. ``total``: None
+    if unknown."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from bot.cli.terminal import bar
+    from bot.cli.terminal import progress_bar
 
-    with bar(label, total) as tick:
+    with progress_bar(label, total) as tick:
         yield tick
 
 
-def wants_json(given: argparse.Namespace) -> bool:
-    """Whether JSON is wanted; `context --branch` has it as a format."""
-    return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"
+def wants_json(args: argparse.Namespace) -> bool:
+    """Whether the output is JSON; `context --branch` has it as a format."""
+    return bool(getattr(args, "json", False)) or getattr(args, "format", "") == "json"

@@ -14,9 +14,9 @@ from rich.progress import Progress
 from rich.style import Style
 from rich.text import Text
 
-from bot.comment.clean_text import cut, one_line
+from bot.comment.clean_text import one_line, truncate
 from bot.domain.card import SessionPassage
-from bot.questions.views import Item, ItemSection, cited, ending, gist
+from bot.questions.views import Item, ItemSection, citation, ending, gist
 from bot.reading.analyzer import terms, token_terms, tokens
 
 WIDEST = 110
@@ -32,23 +32,23 @@ def print_sections(sections: Sequence[ItemSection]) -> None:
         if section.title:
             console.print(Text(section.title, style="bold"))
         for item in section.items:
-            console.print(_item(item, console.width))
+            console.print(_format_item(item, console.width))
         console.print()
 
 
-def print_passages(found: Sequence[SessionPassage]) -> None:
+def print_passages(passages: Sequence[SessionPassage]) -> None:
     console = _console()
-    for one in found:
-        at = f"{one.at:%Y-%m-%d %H:%M}" if one.at else "at an unknown time"
-        console.print(Text.assemble((one_line(one.session), "bold"), (f"  {one.type}, {at}", "dim")))
-        console.print(Padding(Text(cut(one_line(one.text), 500)), (0, 0, 1, 4)))
+    for passage in passages:
+        at = f"{passage.at:%Y-%m-%d %H:%M}" if passage.at else "at an unknown time"
+        console.print(Text.assemble((one_line(passage.session), "bold"), (f"  {passage.type}, {at}", "dim")))
+        console.print(Padding(Text(truncate(one_line(passage.text), 500)), (0, 0, 1, 4)))
 
 
 @contextmanager
-def bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(label, total=total)
-        yield lambda steps: shown.advance(task, steps)
+def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda steps: progress.advance(task, steps)
 
 
 def _console() -> Console:
@@ -57,46 +57,46 @@ def _console() -> Console:
     return console
 
 
-def _item(item: Item, width: int) -> Group:
-    """Three lines at most: number, title and score; ending, age, reasons, files, author; what was said."""
+def _format_item(item: Item, width: int) -> Group:
+    """At most three lines: number, title and score; ending, age, reasons, files and author; a quotation."""
     card = item.card
     style = Style(color="cyan", bold=True, link=item.url or None)
-    number = Text(cut(one_line(cited(card.id)), _LONGEST_ID), style=style)
+    number = Text(truncate(one_line(citation(card.id)), _LONGEST_ID), style=style)
     score = "" if item.score is None else f"{item.score:.2f}"
-    head = _fitted(Text.assemble(number, "  ", _marked(card.title, item.words)), width - len(score) - _GAP)
+    head = _truncate(Text.assemble(number, "  ", _highlight(card.title, item.words)), width - len(score) - _GAP)
     head.append(" " * (width - len(score) - head.cell_len)).append(score, style="dim")
     why = one_line("; ".join(item.why))
-    facts = (ending(card), _age(card.updated_at), why, _files(card.files), one_line(card.author))
-    lines = [head, _fitted(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
-    if said := item.passage or item.said or gist(card):
-        lines.append(_fitted(Text(_INDENT) + _marked(said, item.words), width))
+    facts = (ending(card), _age(card.updated_at), why, _format_files(card.files), one_line(card.author))
+    lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
+    if quote := item.passage or item.said or gist(card):
+        lines.append(_truncate(Text(_INDENT) + _highlight(quote, item.words), width))
     for line in lines:
         line.rstrip()
     return Group(*lines)
 
 
-def _fitted(line: Text, width: int) -> Text:
-    """The line within so many columns; an ellipsis stands for what is missing."""
+def _truncate(line: Text, width: int) -> Text:
+    """Truncate the line to ``width`` columns, with an ellipsis."""
     line.truncate(max(1, width), overflow="ellipsis")
     return line
 
 
-def _files(files: Sequence[str]) -> str:
-    """The first files, each once however a thread spells its folder, and how many others there are."""
-    found = list({path.rpartition("/")[2]: path for path in reversed(files)}.values())[::-1]
-    more = f" and {len(found) - _FILES} more" if len(found) > _FILES else ""
-    return one_line(", ".join(found[:_FILES])) + more
+def _format_files(files: Sequence[str]) -> str:
+    """The first files by distinct file name, and how many more there are."""
+    paths = list({path.rpartition("/")[2]: path for path in reversed(files)}.values())[::-1]
+    more = f" and {len(paths) - _FILES} more" if len(paths) > _FILES else ""
+    return one_line(", ".join(paths[:_FILES])) + more
 
 
-def _marked(text: str, words: str) -> Text:
-    """The text on one line, with the words that were searched for in another colour."""
+def _highlight(text: str, words: str) -> Text:
+    """The text on one line, with the searched words highlighted."""
     line = one_line(text)
-    shown = Text(line)
-    wanted = set(terms(words))
-    for token in dict.fromkeys(tokens(line)) if wanted else ():
-        if wanted.intersection(token_terms(token)):
-            shown.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold yellow")
-    return shown
+    highlighted = Text(line)
+    query_terms = set(terms(words))
+    for token in dict.fromkeys(tokens(line)) if query_terms else ():
+        if query_terms.intersection(token_terms(token)):
+            highlighted.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold yellow")
+    return highlighted
 
 
 def _age(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""The words of comments, shipped ones and a repository's own, checked so that they are nothing but words."""
+"""The words of comments, shipped ones and a repository's own, which are checked to be nothing but words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from bot.comment.clean_text import account, clean
 from bot.comment.defang import hazards
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, ThreadId
-from bot.settings.schema import SettingsError, shown
+from bot.settings.schema import SettingsError, format_value
 from bot.settings.yaml_file import PlacedText, load_texts
 
 NAME = ".github/precedent/words.yml"
@@ -48,36 +48,36 @@ _WHAT = {
 def own_words(shipped: Words, text: str) -> Words:
     """The shipped words, overridden by those in ``text``, the content of a repository's ``words.yml``.
 
-    Raises SettingsError, with file, line and the remedy, for the first text that is more than words.
+    Raises SettingsError, with file, line and remedy, for the first text that is more than plain words.
     """
-    given = {name: _checked(name, written, shipped.texts) for name, written in load_texts(text, NAME).items()}
-    return Words({**shipped.texts, **given})
+    overrides = {name: _check_override(name, entry, shipped.texts) for name, entry in load_texts(text, NAME).items()}
+    return Words({**shipped.texts, **overrides})
 
 
-def _checked(name: str, written: PlacedText, shipped: Mapping[str, str]) -> str:
+def _check_override(name: str, entry: PlacedText, shipped: Mapping[str, str]) -> str:
     if name not in shipped:
-        raise SettingsError(f"{written.place}: unknown name {shown(name)}; {_nearest(name, shipped, 'names')}")
-    if problem := fault(name, written.text, shipped[name]):
-        raise SettingsError(f"{written.place}: {name}: {problem}")
-    return written.text
+        raise SettingsError(f"{entry.place}: unknown name {format_value(name)}; {_suggest(name, shipped, 'names')}")
+    if problem := find_problem(name, entry.text, shipped[name]):
+        raise SettingsError(f"{entry.place}: {name}: {problem}")
+    return entry.text
 
 
-def fault(name: str, text: str, model: str) -> str:
-    """Why ``text`` cannot replace the shipped text ``model`` of this name, with the remedy; "" if it can."""
+def find_problem(name: str, text: str, original: str) -> str:
+    """Why ``text`` cannot replace ``original``, the shipped text of this name, with the remedy; "" if it can."""
     if name == "thousands":
         return "" if text in THOUSANDS else 'use one of "," "." "\'" or a space, or nothing'
     if len(text) > MAX_CHARS:
         return f"it has {len(text):,} characters; the most is {MAX_CHARS}"
     if not text.strip() or text != text.strip() or "\n" in text or clean(text) != text:
         return "use one line of visible words, without spaces at its ends"
-    return _wrong_placeholder(text, model) or _wrong_list(name, text) or _unsafe(name, text)
+    return _wrong_placeholder(text, original) or _wrong_list(name, text) or _unsafe(name, text)
 
 
-def _wrong_placeholder(text: str, model: str) -> str:
-    known = dict.fromkeys(PLACEHOLDER.findall(model))
-    for found in PLACEHOLDER.findall(text):
-        if found not in known:
-            return f"unknown placeholder {{{found}}}; {_nearest(found, known, 'placeholders')}"
+def _wrong_placeholder(text: str, original: str) -> str:
+    placeholders = dict.fromkeys(PLACEHOLDER.findall(original))
+    for name in PLACEHOLDER.findall(text):
+        if name not in placeholders:
+            return f"unknown placeholder {{{name}}}; {_suggest(name, placeholders, 'placeholders')}"
     if set("{}") & set(PLACEHOLDER.sub("", text)):
         return "use curly brackets only around the name of a placeholder"
     return ""
@@ -96,25 +96,25 @@ def _unsafe(name: str, text: str) -> str:
     plain = _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
     for sample in _SAMPLES:
         # a day at the start of a line ("3. Mai") is escaped
-        shown_as = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
+        line = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
         for end in _ENDS:
-            for kind, what in hazards(shown_as + end):
+            for kind, what in hazards(line + end):
                 if kind != "phrase":
-                    return f"{shown(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
+                    return f"{format_value(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
     return ""
 
 
-def _nearest(name: str, known: Mapping[str, object], what: str) -> str:
-    close = difflib.get_close_matches(name[:100], known, n=1)
-    if close:
-        return f"did you mean {shown(close[0])}?"
+def _suggest(name: str, choices: Mapping[str, object], what: str) -> str:
+    matches = difflib.get_close_matches(name[:100], choices, n=1)
+    if matches:
+        return f"did you mean {format_value(matches[0])}?"
     if what == "names":
         return "the names are those of templates/words.yml"
-    return f"known here: {', '.join(f'{{{each}}}' for each in known) or 'none'}"
+    return f"known here: {', '.join(f'{{{choice}}}' for choice in choices) or 'none'}"
 
 
 PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
-"""A placeholder in a text. Its value is inserted as it is, and placeholders in the value do not count."""
+"""A placeholder in a text. Its value is inserted as it is; placeholders inside the value are not filled."""
 
 FIXED = (
     "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "said",
@@ -153,14 +153,14 @@ class Words:
     """The texts of ``templates/words.yml`` by name, with a repository's own in place of some.
 
     They hold only words and placeholders, so the results are harmless if the values are. Days, counts and names are
-    plain text: a day may begin with ``3.``, which Markdown would take for a list.
+    plain text: a day may begin with ``3.``, which Markdown would read as a list.
     """
 
     texts: Mapping[str, str]
 
     def say(self, name: str, **values: str) -> str:
         """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
-        return PLACEHOLDER.sub(lambda found: values[found[1]], self.texts[name])
+        return PLACEHOLDER.sub(lambda match: values[match[1]], self.texts[name])
 
     def count(self, name: str, number: int) -> str:
         """``1 comment``, ``1,204 comments``: the text ``NAME_one`` or ``NAME_many``."""
@@ -183,34 +183,34 @@ class Words:
                 return self.say(name, count=self.number(days // length))
         return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
 
-    def closed(self, state_reason: str | None) -> str:
-        """How GitHub says that a thread was closed. An unknown reason adds nothing."""
+    def closing(self, state_reason: str | None) -> str:
+        """How GitHub describes the closing of a thread. An unknown reason adds nothing."""
         return self.texts[_CLOSED_AS.get((state_reason or "").lower(), "ended_closed")]
 
-    def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+    def thread_label(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """A thread by its id, never as ``#12``, which GitHub would turn into a backlink."""
         if isinstance(thread, str):
             return thread
         return self.say(kind.traits.words, number=str(thread))
 
     def speaker(self, author: str | None, role: str | None) -> str:
-        """The speaker: a role that carries weight, otherwise the login (raw: defang it)."""
+        """The speaker: a role that carries weight, else the login (raw: defang it)."""
         if role in MAINTAINER_ROLES:
             return self.texts["maintainer"]
         if role == "CONTRIBUTOR":
             return self.texts["contributor"]
         name = account(author or GHOST)
-        titles = [GHOST, self.texts["maintainer"].casefold(), self.texts["contributor"].casefold()]
-        return self.texts["participant"] if name.casefold() in titles else name
+        reserved = [GHOST, self.texts["maintainer"].casefold(), self.texts["contributor"].casefold()]
+        return self.texts["participant"] if name.casefold() in reserved else name
 
     def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
-        """The sentences of the last line: that a bot wrote this, how to correct or silence it, or only silence it.
+        """The sentences of the last line: a bot wrote this, how to correct or silence it, and how to only silence it.
 
         ``shown`` are the threads that may be marked wrong; a single one is named by its number.
         """
-        known = searched >= 1
+        is_known = searched >= 1
         return {
-            "provenance": self.count("provenance", searched) if known else self.texts["provenance_unknown"],
+            "provenance": self.count("provenance", searched) if is_known else self.texts["provenance_unknown"],
             "controls": self._controls(shown) if commands else self.texts["controls_quiet"],
             "silence": self.say("silence", off=COMMANDS["off"]) if commands else "",
         }
@@ -221,7 +221,7 @@ class Words:
         number = shown[0] if len(shown) == 1 and isinstance(shown[0], int) else "N"
         return self.say("controls", wrong=COMMANDS["wrong"].replace("N", str(number)), off=COMMANDS["off"])
 
-    def fixed(self) -> dict[str, str]:
+    def fixed_texts(self) -> dict[str, str]:
         """The texts that templates find under ``words`` in every comment."""
         return {name: self.texts[name] for name in FIXED}
 
@@ -237,7 +237,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def numbered(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+def thread_label(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
     """A thread by its id in English, never as ``#12``."""
     if isinstance(thread, str):
         return thread

@@ -1,4 +1,4 @@
-"""Cleans a stranger's text: removes invisible, reordering and broken characters, and cuts it to a length."""
+"""Cleans a stranger's text: removes invisible, reordering and broken characters, and shortens it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _INVISIBLE = (
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Controls, bidirectional marks, zero-width, filler and tag characters, variation selectors (the list of Unicode's
-default ignorable code points, UAX #44, and the characters that only look like nothing)."""
+"""Controls, bidirectional marks, zero-width, filler and tag characters, variation selectors (Unicode's list of default
+ignorable code points, UAX #44, and characters that merely look blank)."""
 
 _SCRIPT = "\u0590-\u1fff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _STRAY_JOINER = f"(?<![{_SCRIPT}])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPT}])"
-"""Joiners that join nothing; between emoji and in Persian or Indian scripts they are part of the spelling."""
+"""Joiners that join nothing; between emoji and in Persian or Indic scripts they are part of the spelling."""
 
 _STRAY_STYLE = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?!\u20e3)"
 _MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
@@ -29,7 +29,7 @@ _MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe2
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """Compiled when first needed, as that takes as long as a search."""
+    """Compiled on first use, as compiling takes as long as a search."""
     return (
         re.compile("\r\n?|[\v\f\u0085\u2028\u2029]"),
         re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"),
@@ -40,7 +40,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-_BACK = 40
+_MAX_BACKTRACK = 40
 _MAX_CLUSTER = 64
 _JOINER = "\u200d"
 
@@ -67,30 +67,32 @@ def account(name: str) -> str:
 
 def without_comments(text: str) -> str:
     """The text without HTML comments."""
-    kept: list[str] = []
-    place = 0
-    while (opened := text.find("<!--", place)) >= 0:
-        kept.append(text[place:opened])
+    parts: list[str] = []
+    position = 0
+    while (opened := text.find("<!--", position)) >= 0:
+        parts.append(text[position:opened])
         closed = text.find("-->", opened + 4)
-        place = closed + 3 if closed >= 0 else len(text)
-    return "".join([*kept, text[place:]])
+        position = closed + 3 if closed >= 0 else len(text)
+    return "".join([*parts, text[position:]])
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """At most ``limit`` (at least one) characters, with an ellipsis for what is missing.
 
-    Cuts between words, or in a word of more than 40 characters between characters as readers see them.
+    Cuts between words; in a word of more than 40 characters, between characters as readers see them.
     """
     if len(text) <= limit:
         return text
     end = max(limit, 1) - 1
-    space = max(text.rfind(" ", max(0, end - _BACK), end + 1), text.rfind("\n", max(0, end - _BACK), end + 1))
+    space = max(
+        text.rfind(" ", max(0, end - _MAX_BACKTRACK), end + 1), text.rfind("\n", max(0, end - _MAX_BACKTRACK), end + 1)
+    )
     end = space if space > 0 else _before_cluster(text, end)
     return text[:end].rstrip() + ELLIPSIS
 
 
 def _before_cluster(text: str, end: int) -> int:
-    """The last place at or before ``end`` that is not inside one character as readers see it."""
+    """The last position at or before ``end`` that is not inside a single character as readers see it."""
     for at in range(end, max(0, end - _MAX_CLUSTER), -1):
         if not (_extends(text[at]) or text[at - 1] == _JOINER or _splits_flag(text, at)):
             return at
@@ -121,7 +123,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def log_line(text: str) -> str:
-    """One log line that the runner never takes for a command: ``%``, line ends, ``::`` and ``##[`` are escaped.
+    """One log line that the runner never reads as a command: ``%``, line ends, ``::`` and ``##[`` are escaped.
 
     Other control and direction characters become U+FFFD, so that a terminal shows them. Source of the rules:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
@@ -132,5 +134,5 @@ def log_line(text: str) -> str:
 
 
 def plain_log_line(text: str) -> str:
-    """One log line that is not a command, in which a per cent sign needs no escape."""
+    """One log line that is never a command, for logs where a per cent sign needs no escape."""
     return log_line(text).replace("%25", "%")

@@ -2,7 +2,7 @@
 
 Backslashes stop Markdown but not GitHub's own links, which are made from the finished page
 (https://github.com/gjtorikian/html-pipeline, mention filter); a zero-width space inside the mention, number or address
-stops both, and goes on to do so when an e-mail reply quotes the comment as plain text.
+stops both, and still does when an e-mail reply quotes the comment as plain text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
-from bot.comment.clean_text import clean, cut, one_line
+from bot.comment.clean_text import clean, one_line, truncate
 
 BREAK = "\u200b"
-"""An invisible character, put where GitHub would see a mention, a reference or an address."""
+"""An invisible character, inserted where GitHub would see a mention, a reference or an address."""
 
 MAX_CHARS = 65_536
 TITLE_CHARS = 120
@@ -50,41 +50,41 @@ def inline(text: str, limit: int) -> str:
 
     Markdown is shown as typed. Also safe inside raw HTML elements, though backslashes show there.
     """
-    return _line(cut(one_line(text[:MAX_CHARS]), limit))
+    return _escape_line(truncate(one_line(text[:MAX_CHARS]), limit))
 
 
 def prose(text: str, limit: int) -> str:
-    """As ``inline``, but text between single backticks stays code. For Markdown, not raw HTML."""
-    line = cut(one_line(text[:MAX_CHARS]), limit)
+    """Like ``inline``, but text between single backticks stays code. For Markdown, not raw HTML."""
+    line = truncate(one_line(text[:MAX_CHARS]), limit)
     shown, at = "", 0
-    for found in _CODE.finditer(line):
-        shown += _within(line[at : found.start()], is_first=at == 0) + code_span(found[1], limit)
-        at = found.end()
-    return shown + _within(line[at:], is_first=at == 0)
+    for match in _CODE.finditer(line):
+        shown += _escape_inside(line[at : match.start()], is_first=at == 0) + code_span(match[1], limit)
+        at = match.end()
+    return shown + _escape_inside(line[at:], is_first=at == 0)
 
 
-def _within(text: str, *, is_first: bool) -> str:
-    return _line(text) if is_first else _HAZARD.sub(_disarm, text)
+def _escape_inside(text: str, *, is_first: bool) -> str:
+    return _escape_line(text) if is_first else _HAZARD.sub(_disarm, text)
 
 
 def block(text: str, limit: int) -> str:
     """At most ``limit`` characters of a longer text: paragraphs keep their lines, fenced code stays fenced code.
 
     Everything else is shown as typed. Begins or ends with a newline if code is first or last, so that no adjacent tag
-    can break the fence. Put it at the start of a line; every line of it may be prefixed.
+    can break the fence. Put it at the start of a line; each of its lines may be prefixed.
     """
-    return "\n\n".join(_parts(cut(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
+    return "\n\n".join(_blocks(truncate(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
 
 MOST_TICKS = 9
-"""Most backticks in a row: GitHub takes nothing for code that more than eighty enclose."""
+"""Most backticks in a row: GitHub does not recognise code enclosed in more than eighty."""
 
 _MANY_TICKS = re.compile(f"`{{{MOST_TICKS + 1},}}")
 
 
 def code_span(text: str, limit: int) -> str:
     """At most ``limit`` characters of the text on one line as code, "" for "". For Markdown, not raw HTML."""
-    code = _MANY_TICKS.sub("`" * MOST_TICKS, _shielded(cut(one_line(text[:MAX_CHARS]), limit)))
+    code = _MANY_TICKS.sub("`" * MOST_TICKS, _break_pings(truncate(one_line(text[:MAX_CHARS]), limit)))
     if not code:
         return ""
     ticks = "`" * (_longest_run(code) + 1)
@@ -103,11 +103,11 @@ def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
 
 
 def hazards(text: str) -> Iterator[tuple[str, str]]:
-    """Each part of ``text`` (one line) that Markdown or GitHub would take for more than words: its sort and its
+    """Each part of ``text`` (one line) that Markdown or GitHub would treat as more than words: its kind and its
     characters."""
-    for found in (*_HAZARD.finditer(text), _LINE_START.match(text)):
-        if found:
-            yield str(found.lastgroup), found[0]
+    for match in (*_HAZARD.finditer(text), _LINE_START.match(text)):
+        if match:
+            yield str(match.lastgroup), match[0]
 
 
 def _address(url: str) -> str:
@@ -121,7 +121,7 @@ def _address(url: str) -> str:
     return quote(url, safe=_SAFE_IN_URL, errors="replace")
 
 
-def _line(text: str) -> str:
+def _escape_line(text: str) -> str:
     """One line without leading white space, safe anywhere in Markdown."""
     start = _LINE_START.match(text)
     if not start:
@@ -135,8 +135,8 @@ def _line(text: str) -> str:
     return f"\\{_HAZARD.sub(_disarm, text)}"
 
 
-def _disarm(found: re.Match[str]) -> str:
-    kind, text = found.lastgroup, found[0]
+def _disarm(match: re.Match[str]) -> str:
+    kind, text = match.lastgroup, match[0]
     if kind == "html":
         return "&lt;"
     if kind == "entity":
@@ -144,15 +144,15 @@ def _disarm(found: re.Match[str]) -> str:
     if kind in ("backslash", "mark"):
         return "".join(f"\\{character}" for character in text)
     if kind == "dollar":
-        # the only documented form in which a dollar sign opens no formula
+        # the only documented form in which a dollar sign does not open a formula
         return "<span>&#36;</span>"
     if kind == "commit":
         return BREAK.join(text[at : at + _HEX_RUN] for at in range(0, len(text), _HEX_RUN))
     return text + BREAK
 
 
-def _shielded(code: str) -> str:
-    """Code without mentions for e-mail replies; GitHub itself links nothing in code."""
+def _break_pings(code: str) -> str:
+    """Code without mentions, for e-mail replies; GitHub itself links nothing in code."""
     return _PING.sub(f"@{BREAK}", code)
 
 
@@ -160,28 +160,30 @@ def _longest_run(code: str) -> int:
     return max((len(run) for run in _TICKS.findall(code)), default=0)
 
 
-def _parts(lines: list[str]) -> Iterator[str]:
+def _blocks(lines: list[str]) -> Iterator[str]:
     at = 0
     while at < len(lines):
-        if opening := _opening(lines[at]):
-            end = _closing(lines, at + 1, opening)
+        if opening := _opening_fence(lines[at]):
+            end = _closing_line(lines, at + 1, opening)
             if any(line.strip() for line in lines[at + 1 : end]):
-                yield _fenced(lines[at + 1 : end], is_first=at == 0, is_last=end + 1 >= len(lines))
+                yield _fence(lines[at + 1 : end], is_first=at == 0, is_last=end + 1 >= len(lines))
             at = end + 1
         else:
-            end = next((n for n in range(at, len(lines)) if not lines[n].strip() or _opening(lines[n])), len(lines))
+            end = next(
+                (n for n in range(at, len(lines)) if not lines[n].strip() or _opening_fence(lines[n])), len(lines)
+            )
             if end > at:
-                yield "\n".join(_line(line.strip()) for line in lines[at:end])
+                yield "\n".join(_escape_line(line.strip()) for line in lines[at:end])
             at = max(end, at + 1)
 
 
-def _opening(line: str) -> str:
+def _opening_fence(line: str) -> str:
     """The fence that opens code on this line, "" if there is none (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
-    found = _FENCE.fullmatch(line)
-    return found["fence"] if found and not (found["fence"][0] == "`" and "`" in found["info"]) else ""
+    match = _FENCE.fullmatch(line)
+    return match["fence"] if match and not (match["fence"][0] == "`" and "`" in match["info"]) else ""
 
 
-def _closing(lines: list[str], start: int, opening: str) -> int:
+def _closing_line(lines: list[str], start: int, opening: str) -> int:
     for at in range(start, len(lines)):
         line = lines[at].strip()
         if len(line) >= len(opening) and not line.strip(opening[0]):
@@ -189,9 +191,9 @@ def _closing(lines: list[str], start: int, opening: str) -> int:
     return len(lines)
 
 
-def _fenced(lines: list[str], *, is_first: bool, is_last: bool) -> str:
-    """Code in our own fence, without its language, as some draw (``mermaid``, ``math``, ``suggestion``)."""
-    code = _shielded("\n".join(line.rstrip() for line in lines))
+def _fence(lines: list[str], *, is_first: bool, is_last: bool) -> str:
+    """Code in our own fence, without its language, as some are rendered (``mermaid``, ``math``, ``suggestion``)."""
+    code = _break_pings("\n".join(line.rstrip() for line in lines))
     ticks = "`" * max(3, _longest_run(code) + 1)
     before, after = "\n" * is_first, "\n" * is_last
     return f"{before}{ticks}\n{code}\n{ticks}{after}"

@@ -1,4 +1,4 @@
-"""Addresses of threads, comments and commits, whose links leave no trace on the threads that they lead to."""
+"""Addresses of threads, comments and commits, for links that leave no backlink on the threads they lead to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REDIRECT = "https://redirect.github.com"
 class CommentLinks:
     """Builds addresses. Every method returns an absolute URL, or "" if there is nothing to link to.
 
-    ``redirect`` sends links through the host that GitHub keeps for links without a backlink
+    ``redirect`` sends links through the host that GitHub provides for links without a backlink
     (https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls);
     it exists for github.com only. ``repo`` is ``owner/name``, or empty for threads from elsewhere.
     """

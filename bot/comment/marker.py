@@ -1,4 +1,4 @@
-"""The hidden lines of a comment: the marker, by which it is found again, and the seal, which edits break."""
+"""The hidden lines of a comment: the marker, by which it is found again, and the seal, which detects edits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEAL = re.compile(r"\n<!-- precedent-seal ([0-9a-f]{16}) ([0-9a-f]{16}) -->\s*\
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class Fingerprint:
     """``content`` identifies the answer; ``untouched`` says that nobody edited the text."""
 
     content: str
@@ -44,19 +44,19 @@ def seal(text: str, content: str) -> str:
     return f"{body}\n<!-- precedent-seal {content} {_hash(body)} -->\n"
 
 
-def read_seal(text: str) -> Seal | None:
-    """The seal of a comment, None if there is none, for example after an edit that removed it."""
+def read_seal(text: str) -> Fingerprint | None:
+    """The seal of a comment, or None, for example after an edit that removed it."""
     unified = text.replace("\r\n", "\n")
-    found = _SEAL.search(unified)
-    if not found:
+    match = _SEAL.search(unified)
+    if not match:
         return None
-    return Seal(found[1], _hash(_plain(unified[: found.start()])) == found[2])
+    return Fingerprint(match[1], _hash(_plain(unified[: match.start()])) == match[2])
 
 
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
     facts = (mention.id, mention.title, mention.state, mention.draft, mention.merged_at, mention.outcome, mention.chain)
-    said = (mention.passage,) if mention.passage else ()  # seals of comments without one stay as they are
-    return (*facts, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix), *said)
+    passage = (mention.passage,) if mention.passage else ()  # seals of comments without one stay as they are
+    return (*facts, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix), *passage)
 
 
 def _match_facts(match: Match) -> tuple[object, ...]:
@@ -69,12 +69,12 @@ def _other_facts(other: OrganisationMatch) -> tuple[object, ...]:
 
 
 def _fix_facts(fix: FixInfo | None) -> tuple[object, ...]:
-    """Not when it was last looked up, and not which commit it is: only that it is on the main line."""
+    """Ignores when the fix was last looked up and which commit it is: only that it is on the main line counts."""
     return (fix.ref, fix.is_pull, fix.commit is not None, fix.files, fix.release, fix.unreleased) if fix else ()
 
 
 def _pull_facts(pull: OpenPull) -> tuple[object, ...]:
-    """Not when the forge was asked."""
+    """Ignores when the forge was asked."""
     return pull.about, pull.id, pull.title, pull.closes, pull.draft, pull.files
 
 
@@ -94,7 +94,7 @@ def marker(instance: str = "action", reply_to: int | None = None, notice: str = 
 
     Two installations on one repository have different ``instance`` names of letters, digits, ``_``, ``.`` and single
     hyphens; others raise UserError, as a double hyphen would end the HTML comment. ``reply_to`` is the id of the
-    comment that a reply answers, ``notice`` identifies what a release notice tells of (`notice_mark`).
+    comment that a reply answers, ``notice`` identifies what a release notice announces (`notice_mark`).
     """
     if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
         raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
@@ -103,5 +103,5 @@ def marker(instance: str = "action", reply_to: int | None = None, notice: str = 
 
 
 def notice_mark(ref: str) -> str:
-    """Sixteen hexadecimal digits that identify, in the marker of a release notice, the fix that it tells of."""
+    """Sixteen hexadecimal digits that identify, in the marker of a release notice, the fix that it announces."""
     return _hash(ref)

@@ -1,4 +1,4 @@
-"""Puts into a few words how a thread ended and why it was found, and no more than there is evidence for."""
+"""Puts into a few words how a thread ended and why it was found, claiming no more than the evidence shows."""
 
 from __future__ import annotations
 
@@ -30,134 +30,140 @@ _IN_A_FOLDER = re.compile(r"(?![/\\~]|\.\.[/\\]|[A-Za-z]:)[^/\\]+[/\\]", re.ASCI
 _ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-fA-F]{7,64})", re.ASCII)
 
 
-def ending(hit: Hit, scene: CommentPhrases) -> str:
-    """How the thread ended, when and by whom, or since when it is open."""
-    what = _ending(hit, scene)
-    return scene.words.say(told, what=what) if (told := hit.kind.traits.told_as) else what
+def ending(hit: Hit, phrases: CommentPhrases) -> str:
+    """How the thread ended, when and by whom, or since when it has been open."""
+    what = _ending(hit, phrases)
+    return phrases.words.say(template, what=what) if (template := hit.kind.traits.told_as) else what
 
 
-def _ending(hit: Hit, scene: CommentPhrases) -> str:
+def _ending(hit: Hit, phrases: CommentPhrases) -> str:
     if hit.state != "closed":
-        return reopening(hit, scene) or _still_open(hit, scene)
-    what = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind.traits.is_change else _how(hit, scene)
+        return reopening(hit, phrases) or _still_open(hit, phrases)
+    what = (
+        _pull_ending(hit, phrases)
+        if isinstance(hit, Mention) and hit.kind.traits.is_change
+        else _closing_text(hit, phrases)
+    )
     if when := _ended_at(hit):
-        what = scene.words.say("dated", what=what, day=scene.day(when))
+        what = phrases.words.say("dated", what=what, day=phrases.day(when))
     if _is_waiting(hit):
-        what = scene.words.say("unreleased", what=what)
+        what = phrases.words.say("unreleased", what=what)
     if isinstance(hit, Match) and hit.closed_by and not hit.outcome.kind.traits.is_explained:
-        return scene.words.say("closed_by", what=what, who=inline(hit.closed_by, NAME_CHARS))
+        return phrases.words.say("closed_by", what=what, who=inline(hit.closed_by, NAME_CHARS))
     return what
 
 
-def reopening(hit: Hit, scene: CommentPhrases) -> str:
-    """Since when it is open again, and how it had ended before; "" if it was never closed."""
+def reopening(hit: Hit, phrases: CommentPhrases) -> str:
+    """Since when it has been open again, and how it had ended before; "" if it was never closed."""
     earlier = hit.earlier
     if hit.state == "closed" or earlier is None:
         return ""
     ended = replace(hit, state_reason=None, closed_at=earlier.closed_at, outcome=earlier.outcome, fix=None)
-    what = scene.words.say("dated", what=_how(ended, scene), day=scene.day(earlier.closed_at))
-    return scene.words.say("reopened", what=what, day=scene.day(earlier.reopened_at))
+    what = phrases.words.say("dated", what=_closing_text(ended, phrases), day=phrases.day(earlier.closed_at))
+    return phrases.words.say("reopened", what=what, day=phrases.day(earlier.reopened_at))
 
 
-def first_release(mention: Mention, scene: CommentPhrases) -> str:
+def first_release(mention: Mention, phrases: CommentPhrases) -> str:
     """The first release with a merged pull request."""
-    release = _release(mention, scene) if mention.merged_at else ""
-    return scene.words.say("released_in", release=release) if release else ""
+    release = _release(mention, phrases) if mention.merged_at else ""
+    return phrases.words.say("released_in", release=release) if release else ""
 
 
-def open_pull(hit: Hit, scene: CommentPhrases) -> str:
-    """The open pull request that may end the issue, with the day of which that is known; "" without one."""
-    pull = scene.pulls.get(hit.id)
+def open_pull(hit: Hit, phrases: CommentPhrases) -> str:
+    """The open pull request that may end the issue, and the day as of which that is known; "" without one."""
+    pull = phrases.pulls.get(hit.id)
     if pull is None:
         return ""
-    file = scene.files(pull.files[:1])
+    file = phrases.files(pull.files[:1])
     name = ("open_pull_changes" if file else "open_pull") if pull.closes else "open_pull_file"
     name = "open_pull_draft" if pull.closes and pull.draft else name
-    number = scene.words.numbered(pull.id, Kind.PULL)
-    linked = scene.linked(pull.title.strip() or number, scene.links.thread(pull.id, Kind.PULL))
-    what = scene.words.say(name, file=file, pull=linked)
-    return scene.words.say("as_of", what=what, day=scene.day(pull.seen_at)) if pull.seen_at else what
+    number = phrases.words.thread_label(pull.id, Kind.PULL)
+    linked = phrases.link_title(pull.title.strip() or number, phrases.links.thread(pull.id, Kind.PULL))
+    what = phrases.words.say(name, file=file, pull=linked)
+    return phrases.words.say("as_of", what=what, day=phrases.day(pull.seen_at)) if pull.seen_at else what
 
 
-def version(match: Match, scene: CommentPhrases) -> str:
+def version(match: Match, phrases: CommentPhrases) -> str:
     """How the question's version compares to the release with the fix; "" if either is unknown."""
     if not (match.asked_on and match.state == "closed" and release_of(match)):
         return ""
     name = "may_be_back" if match.may_be_back else "report_is_on"
-    return scene.words.say(name, version=inline(match.asked_on, VERSION_CHARS))
+    return phrases.words.say(name, version=inline(match.asked_on, VERSION_CHARS))
 
 
 def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """At most five files that the fix changed, and up to three in all that the thread names.
+    """At most five files that the fix changed, topped up to three with files that the thread names.
 
-    A named path must have a folder, as most bare names are examples, and must not begin at the root of somebody's disk.
+    A named path must have a folder, as most bare names are examples, and must not start at the root of somebody's disk.
     """
     changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
     named = tuple(path for path in hit.files if path not in changed and _IN_A_FOLDER.match(path))
     return changed, named[: max(MAX_FILES - len(changed), 0)]
 
 
-def ending_quote(hit: Hit, scene: CommentPhrases) -> str:
-    """The ending in the thread's own words, with their speaker, and their day if that is not the day of the closing."""
+def ending_quote(hit: Hit, phrases: CommentPhrases) -> str:
+    """The ending in the thread's own words, with the speaker, and the day if that is not the day of the closing."""
     outcome, ended_at = hit.outcome, _ended_at(hit)
-    shown = scene.quote(_telling(outcome.quote)) if hit.state == "closed" else ""
-    is_told = outcome.at and ended_at and scene.day(outcome.at) == scene.day(ended_at)
-    address = scene.links.comment(hit.id, outcome.comment_id, hit.kind)
+    shown = phrases.quote(_informative_quote(outcome.quote)) if hit.state == "closed" else ""
+    is_same_day = outcome.at and ended_at and phrases.day(outcome.at) == phrases.day(ended_at)
+    address = phrases.links.comment(hit.id, outcome.comment_id, hit.kind)
     return (
-        f"{shown}{scene.said(outcome.author, outcome.role, None if is_told else outcome.at, address)}" if shown else ""
+        f"{shown}{phrases.attribution(outcome.author, outcome.role, None if is_same_day else outcome.at, address)}"
+        if shown
+        else ""
     )
 
 
-def _telling(quote: str) -> str:
+def _informative_quote(quote: str) -> str:
     """The quote, "" if it says only that the thread is closed or done."""
     return quote.strip() if says_something(one_line(quote)) else ""
 
 
 def release_of(hit: Hit) -> str:
     """The first release with the fix, according to the forge, else to the thread itself (raw)."""
-    found = hit.fix.release if hit.fix else None
-    return (found or hit.outcome.release or "").strip()
+    tag = hit.fix.release if hit.fix else None
+    return (tag or hit.outcome.release or "").strip()
 
 
 def is_news(fix: FixInfo) -> bool:
-    """Whether to show that no release has the fix: it was merged not long ago, and a release was looked for."""
+    """Whether to show that no release has the fix: it was merged recently, and a release was looked for."""
     if not fix.unreleased or fix.commit is None or fix.release:
         return False
     return fix.merged_at is None or fix.looked_at - fix.merged_at <= LATEST_NEWS
 
 
-def _still_open(hit: Hit, scene: CommentPhrases) -> str:
+def _still_open(hit: Hit, phrases: CommentPhrases) -> str:
     name = "still_open"
     if isinstance(hit, Mention) and hit.kind.traits.is_change:
         name = "pull_draft" if hit.draft else "pull_open"
-    what = scene.words.texts[name]
-    return scene.words.say("since", what=what, day=scene.day(hit.created_at)) if hit.created_at else what
+    what = phrases.words.texts[name]
+    return phrases.words.say("since", what=what, day=phrases.day(hit.created_at)) if hit.created_at else what
 
 
-def _pull(mention: Mention, scene: CommentPhrases) -> str:
-    """How a pull request ended. One that fixed something was merged, even if it is not known when."""
+def _pull_ending(mention: Mention, phrases: CommentPhrases) -> str:
+    """How a pull request ended. One that fixed something was merged, even if the time is unknown."""
     if mention.merged_at is None:
         is_unclear = mention.outcome.kind is OutcomeKind.FIXED
-        return scene.words.texts["ended_pull_closed" if is_unclear else "ended_pull_dropped"]
-    return scene.words.texts["ended_pull_merged"]
+        return phrases.words.texts["ended_pull_closed" if is_unclear else "ended_pull_dropped"]
+    return phrases.words.texts["ended_pull_merged"]
 
 
-def _how(hit: Hit, scene: CommentPhrases) -> str:
+def _closing_text(hit: Hit, phrases: CommentPhrases) -> str:
     kind, original = hit.outcome.kind, hit.outcome.duplicate_of
     if kind is OutcomeKind.FIXED:
-        return _fixed(hit, scene)
+        return _fix_text(hit, phrases)
     if not kind.is_known:
-        return scene.words.closed(hit.state_reason)
-    thread = scene.thread(original) if original is not None and original != hit.id else ""
-    detail = thread if kind is OutcomeKind.DUPLICATE else _telling(hit.outcome.quote)
-    return scene.words.say(kind.traits.words if detail else kind.traits.short_words, thread=thread)
+        return phrases.words.closing(hit.state_reason)
+    thread = phrases.thread(original) if original is not None and original != hit.id else ""
+    detail = thread if kind is OutcomeKind.DUPLICATE else _informative_quote(hit.outcome.quote)
+    return phrases.words.say(kind.traits.words if detail else kind.traits.short_words, thread=thread)
 
 
-def _fixed(hit: Hit, scene: CommentPhrases) -> str:
-    release, change = _release(hit, scene), _change(hit, scene)
+def _fix_text(hit: Hit, phrases: CommentPhrases) -> str:
+    release, change = _release(hit, phrases), _change(hit, phrases)
     if release:
-        return scene.words.say("ended_fixed_in_by" if change else "ended_fixed_in", release=release, change=change)
-    return scene.words.say("ended_fixed_by", change=change) if change else scene.words.texts["ended_fixed"]
+        return phrases.words.say("ended_fixed_in_by" if change else "ended_fixed_in", release=release, change=change)
+    return phrases.words.say("ended_fixed_by", change=change) if change else phrases.words.texts["ended_fixed"]
 
 
 def _is_waiting(hit: Hit) -> bool:
@@ -165,15 +171,15 @@ def _is_waiting(hit: Hit) -> bool:
     return is_fixed and not release_of(hit) and hit.fix is not None and is_news(hit.fix)
 
 
-def _release(hit: Hit, scene: CommentPhrases) -> str:
-    """The release, linked if the forge knows it; a release named in a thread may not be a tag."""
+def _release(hit: Hit, phrases: CommentPhrases) -> str:
+    """The release, linked if the forge knows it; one named only in a thread may not be a tag."""
     if hit.fix and hit.fix.release:
-        return scene.linked(hit.fix.release, scene.links.release(hit.fix.release))
+        return phrases.link_title(hit.fix.release, phrases.links.release(hit.fix.release))
     return inline(release_of(hit), VERSION_CHARS)
 
 
-def _change(hit: Hit, scene: CommentPhrases) -> str:
-    """The fix. A number is called a pull request only if the evidence does, as it may be an issue.
+def _change(hit: Hit, phrases: CommentPhrases) -> str:
+    """The fix. A number is called a pull request only if the evidence says so, as it may be an issue.
 
     A change of another repository is shown as code, in which GitHub sees no reference.
     """
@@ -181,11 +187,11 @@ def _change(hit: Hit, scene: CommentPhrases) -> str:
     if number := _NUMBER.fullmatch(ref):
         is_pull = hit.fix.is_pull if hit.fix else any("pull" in words for words in hit.outcome.evidence)
         thread, kind = int(number[1]), Kind.PULL if is_pull else Kind.ISSUE
-        noun = scene.words.say("pull_request" if is_pull else "change", number=number[1])
-        return scene.linked(scene.titles.get(thread) or noun, scene.links.thread(thread, kind))
+        noun = phrases.words.say("pull_request" if is_pull else "change", number=number[1])
+        return phrases.link_title(phrases.titles.get(thread) or noun, phrases.links.thread(thread, kind))
     if _SHA.fullmatch(ref):
         sha = ref.lower()
-        return scene.linked(scene.words.say("commit", sha=sha[:7]), scene.links.commit(sha))
+        return phrases.link_title(phrases.words.say("commit", sha=sha[:7]), phrases.links.commit(sha))
     return code_span(ref, ELSEWHERE_CHARS) if _ELSEWHERE.fullmatch(ref) else ""
 
 
@@ -207,29 +213,29 @@ _KNOWN = {
 _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 
-def why(reasons: tuple[str, ...], shown: tuple[str, ...], scene: CommentPhrases) -> str:
-    """At most four reasons, separated by commas. Files ``shown`` next to them are not named again."""
-    return ", ".join(filter(None, (_reason(reason, shown, scene) for reason in reasons[:MAX_REASONS])))
+def why(reasons: tuple[str, ...], shown: tuple[str, ...], phrases: CommentPhrases) -> str:
+    """At most four reasons, separated by commas. Files already ``shown`` are not named again."""
+    return ", ".join(filter(None, (_reason(reason, shown, phrases) for reason in reasons[:MAX_REASONS])))
 
 
-def _reason(reason: str, shown: tuple[str, ...], scene: CommentPhrases) -> str:
+def _reason(reason: str, shown: tuple[str, ...], phrases: CommentPhrases) -> str:
     if reason.removeprefix("same file ").strip("`") in shown:
-        return scene.words.texts["why_file_shown"]
+        return phrases.words.texts["why_file_shown"]
     if reason == "same text":
-        return scene.words.texts["why_text"]
+        return phrases.words.texts["why_text"]
     for beginning, name in _KNOWN.items():
         if reason.startswith(beginning):
-            return scene.words.say(name, what=_named(reason.removeprefix(beginning), scene))
-    return _shown(reason)
+            return phrases.words.say(name, what=_defang_names(reason.removeprefix(beginning), phrases))
+    return _defang_reason(reason)
 
 
-def _named(text: str, scene: CommentPhrases) -> str:
-    if two := _TWO_NAMES.fullmatch(text):
-        return scene.words.say("and", first=_shown(two[1]), second=_shown(two[2]))
-    return _shown(text)
+def _defang_names(text: str, phrases: CommentPhrases) -> str:
+    if names := _TWO_NAMES.fullmatch(text):
+        return phrases.words.say("and", first=_defang_reason(names[1]), second=_defang_reason(names[2]))
+    return _defang_reason(text)
 
 
-def _shown(text: str) -> str:
+def _defang_reason(text: str) -> str:
     """Foreign words as plain text; text between backticks stays code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
@@ -266,42 +272,44 @@ class CommentPhrases:
     def day(self, moment: datetime) -> str:
         return inline(self.words.day(moment), DAY_CHARS)
 
-    def linked(self, text: str, address: str) -> str:
+    def link_title(self, text: str, address: str) -> str:
         """A stranger's title, with a link if there is an address."""
         return link(text if inline(text, TITLE_CHARS) else self.words.texts["no_title"], address, TITLE_CHARS)
 
     def name(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """``issue 12``, without a link."""
-        return inline(self.words.numbered(thread, kind), TITLE_CHARS)
+        return inline(self.words.thread_label(thread, kind), TITLE_CHARS)
 
     def thread(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """The title, linked; without an address the title and the id."""
         title = self.titles.get(thread, "").strip()
         address = self.links.thread(thread, kind)
         if not title:
-            return self.numbered(thread, kind)
-        return self.linked(title, address) if address else f"{self.linked(title, '')} ({self.name(thread, kind)})"
+            return self.link_label(thread, kind)
+        return (
+            self.link_title(title, address) if address else f"{self.link_title(title, '')} ({self.name(thread, kind)})"
+        )
 
-    def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+    def link_label(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """``issue 12``, linked."""
-        return self.linked(self.words.numbered(thread, kind), self.links.thread(thread, kind))
+        return self.link_title(self.words.thread_label(thread, kind), self.links.thread(thread, kind))
 
     def quote(self, text: str) -> str:
         """A stranger's text on one line in quotation marks, "" for "".
 
-        Quotation marks in it become single ones, so that no text can end its own quotation and name a speaker.
+        Quotation marks in it become single ones, so that no text can end its own quotation and forge a speaker.
         """
         marks = PLACEHOLDER.sub("", self.words.texts["quote"]).split()
         shown = prose(text.translate(dict.fromkeys(map(ord, "".join(marks)), "'")), QUOTE_CHARS)
         return self.words.say("quote", text=shown) if shown else ""
 
-    def said(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:
+    def attribution(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:
         """`` (maintainer, 3 May 2025)``, linked to the comment; "" if not even the author is known."""
         if author is None and role is None:
             return ""
         who = self.words.speaker(author, role)[:NAME_CHARS]
         signed = self.words.say("who_when", who=who, day=self.words.day(at)) if at else who
-        return f" ({self.linked(signed, address)})"
+        return f" ({self.link_title(signed, address)})"
 
     def files(self, paths: tuple[str, ...]) -> str:
         return ", ".join(filter(None, (code_span(path, PATH_CHARS) for path in paths)))
@@ -309,10 +317,10 @@ class CommentPhrases:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFacts:
-    """What a release notice tells: the ``tag``, and whether that is a pre-release.
+    """What a release notice says: the ``tag``, and whether it is a pre-release.
 
-    ``original`` is the fixed thread, if the notice stands on a duplicate of it; ``upgrade_note`` is what the release
-    says about upgrading (a stranger's words), "" if nothing.
+    ``original`` is the fixed thread, if the notice is on a duplicate of it; ``upgrade_note`` is what the release says
+    about upgrading (a stranger's words), "" if nothing.
     """
 
     tag: str
@@ -321,11 +329,11 @@ class ReleaseFacts:
     upgrade_note: str = ""
 
 
-def release_text(facts: ReleaseFacts, scene: CommentPhrases) -> str:
-    """The notice as Markdown: two sentences at most, and the upgrade note in a paragraph of its own."""
-    release = scene.linked(facts.tag, scene.links.release(facts.tag))
-    told = [scene.words.say("notice_early" if facts.is_early else "notice_released", release=release)]
+def release_text(facts: ReleaseFacts, phrases: CommentPhrases) -> str:
+    """The notice as Markdown: at most two sentences, and the upgrade note in a paragraph of its own."""
+    release = phrases.link_title(facts.tag, phrases.links.release(facts.tag))
+    sentences = [phrases.words.say("notice_early" if facts.is_early else "notice_released", release=release)]
     if facts.original is not None:
-        told.insert(0, scene.words.say("notice_original", thread=scene.numbered(facts.original)))
-    note = scene.quote(facts.upgrade_note)
-    return "\n\n".join([" ".join(told), *([scene.words.say("notice_upgrade", note=note)] if note else [])])
+        sentences.insert(0, phrases.words.say("notice_original", thread=phrases.link_label(facts.original)))
+    note = phrases.quote(facts.upgrade_note)
+    return "\n\n".join([" ".join(sentences), *([phrases.words.say("notice_upgrade", note=note)] if note else [])])

@@ -13,10 +13,10 @@ from xml.sax.saxutils import escape, quoteattr
 from bot.comment import catalogue
 from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
-from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
+from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, ThreadId
-from bot.reading.conversations import Conversation, ConversationHistory, Form, ShownConversation, Turn
+from bot.reading.conversations import Conversation, ConversationHistory, HistoryFormat, ShownConversation, Turn
 from bot.reading.markdown import statements
 
 SCHEMA = 1
@@ -28,21 +28,21 @@ MAX_ID = 100
 MAX_FENCE = 64
 _SCANNED = 4_000
 _INDENT = "    "
-"""The indent of the further lines of a message. No line indented so far begins a message or ends a fence."""
+"""The indent of a message's continuation lines. A line indented this far cannot begin a message or end a fence."""
 
 _FENCES = re.compile("`{3,}")
 _NO_TURN_ID = re.compile(r"[^\w./#@:+-]")
 
 
-def render(history: ConversationHistory, form: Form) -> str:
-    """The whole history, "" if nothing of it is shown."""
+def render(history: ConversationHistory, form: HistoryFormat) -> str:
+    """The whole history, "" if none of it is shown."""
     if not history.shown:
         return ""
     before, after = form.frame(history.is_continuation, history.omitted)
-    return before + form.between.join(_rendered(shown, form) for shown in history.shown) + after
+    return before + form.between.join(_render_conversation(shown, form) for shown in history.shown) + after
 
 
-def _rendered(shown: ShownConversation, form: Form) -> str:
+def _render_conversation(shown: ShownConversation, form: HistoryFormat) -> str:
     before, after = form.edges(shown, shown.omitted)
     return before + form.between.join(form.message(shown.conversation, turn) for turn in shown.turns) + after
 
@@ -51,7 +51,7 @@ def _rendered(shown: ShownConversation, form: Form) -> str:
 class Xml:
     """``<conversation-history>``, well-formed XML 1.0 whatever people write, with times in ``zone``.
 
-    ``is_part``: it is part of a document that already says that it is data.
+    ``is_part``: it belongs to a document that already says that it is data.
     """
 
     zone: tzinfo = UTC
@@ -61,21 +61,23 @@ class Xml:
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
         status, meaning = STATUS[is_continuation]
         notice = "" if self.is_part else f"<notice>{escape(DATA_NOTICE)}</notice>\n"
-        told = f"<thread-status{attributes_of(meaning=meaning)}>{status}</thread-status>\n"
-        opened = f"<conversation-history{attributes_of(omitted=omitted or None)}>\n"
-        return f"{opened}{notice}{told}", "</conversation-history>\n"
+        status_line = f"<thread-status{attributes_of(meaning=meaning)}>{status}</thread-status>\n"
+        start_tag = f"<conversation-history{attributes_of(omitted=omitted or None)}>\n"
+        return f"{start_tag}{notice}{status_line}", "</conversation-history>\n"
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
-        one = shown.conversation
-        known = attributes_of(
-            timestamp=_zoned_stamp(one.start, self.zone), until=_zoned_stamp(one.end, self.zone),
+        conversation = shown.conversation
+        attributes = attributes_of(
+            timestamp=_zoned_stamp(conversation.start, self.zone), until=_zoned_stamp(conversation.end, self.zone),
             relative=shown.relative,
-            thread=_key(one), kind=one.kind.value, title=_title(one, lambda text: escape(text, {'"': "&quot;"})),
-            summary="true" if shown.is_summary else None, messages=len(one.turns) if shown.is_summary else None,
-            omitted=omitted if omitted and not shown.is_summary else None, outcome=one.ending,
+            thread=_key(conversation), kind=conversation.kind.value,
+            title=_title(conversation, lambda text: escape(text, {'"': "&quot;"})),
+            summary="true" if shown.is_summary else None,
+            messages=len(conversation.turns) if shown.is_summary else None,
+            omitted=omitted if omitted and not shown.is_summary else None, outcome=conversation.ending,
         )  # fmt: skip
-        inside = "".join(escape(line) for line in _short_lines(one, self.zone)) if shown.is_summary else ""
-        return f"<conversation{known}>\n{inside}", "</conversation>\n"
+        summary = "".join(escape(line) for line in _short_lines(conversation, self.zone)) if shown.is_summary else ""
+        return f"<conversation{attributes}>\n{summary}", "</conversation>\n"
 
     def message(self, conversation: Conversation, turn: Turn) -> str:
         return escape(_line(conversation, turn, visible(turn.text), self.zone))
@@ -97,17 +99,21 @@ class Markdown:
         return f"{head}- thread status: {status} ({meaning})\n{left_out}", ""
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
-        one = shown.conversation
-        facts = [f"from {_zoned_stamp(one.start, self.zone)} to {_zoned_stamp(one.end, self.zone)}"]
-        facts += [f"summary of {count(len(one.turns), 'message')}"] if shown.is_summary else []
+        conversation = shown.conversation
+        facts = [f"from {_zoned_stamp(conversation.start, self.zone)} to {_zoned_stamp(conversation.end, self.zone)}"]
+        facts += [f"summary of {count(len(conversation.turns), 'message')}"] if shown.is_summary else []
         facts += [f"older messages left out: {omitted}"] if omitted and not shown.is_summary else []
-        facts += [f"outcome: {one.ending}"] if one.ending else []
+        facts += [f"outcome: {conversation.ending}"] if conversation.ending else []
         listed = "".join(f"- {fact}\n" for fact in facts)
-        fence = _fence(one)
-        inside = "".join(_short_lines(one, self.zone)) if shown.is_summary else ""
-        name = f"session {_key(one)}" if one.kind.traits.is_local else name_of(one.thread, one.kind)
+        fence = _fence(conversation)
+        summary = "".join(_short_lines(conversation, self.zone)) if shown.is_summary else ""
+        name = (
+            f"session {_key(conversation)}"
+            if conversation.kind.traits.is_local
+            else name_of(conversation.thread, conversation.kind)
+        )
         head = f"\n{self._heading(2)} {name[:MAX_ID]}, {shown.relative}\n\n{listed}\n"
-        return f"{head}{fence}text\ntitle: {_title(one, str)}\n{inside}", f"{fence}\n"
+        return f"{head}{fence}text\ntitle: {_title(conversation, str)}\n{summary}", f"{fence}\n"
 
     def message(self, conversation: Conversation, turn: Turn) -> str:
         return _line(conversation, turn, visible(turn.text), self.zone)
@@ -125,30 +131,32 @@ class Json:
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
         status, meaning = STATUS[is_continuation]
-        known = {"schema": SCHEMA, "notice": DATA_NOTICE, "status": status, "meaning": meaning, "omitted": omitted}
-        return f'{_dumped(known)[:-1]}, "conversations": [\n', "]}\n"
+        fields = {"schema": SCHEMA, "notice": DATA_NOTICE, "status": status, "meaning": meaning, "omitted": omitted}
+        return f'{_dump(fields)[:-1]}, "conversations": [\n', "]}\n"
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
-        one = shown.conversation
-        known = {
-            "timestamp": _zoned_stamp(one.start, self.zone), "until": _zoned_stamp(one.end, self.zone),
-            "relative": shown.relative, "thread": one.thread if isinstance(one.thread, int) else _key(one),
-            "kind": one.kind.value, "title": _title(one, _dumped), "outcome": one.ending, "summary": shown.is_summary,
-            "count": len(one.turns), "omitted": 0 if shown.is_summary else omitted,
+        conversation = shown.conversation
+        fields = {
+            "timestamp": _zoned_stamp(conversation.start, self.zone),
+            "until": _zoned_stamp(conversation.end, self.zone), "relative": shown.relative,
+            "thread": conversation.thread if isinstance(conversation.thread, int) else _key(conversation),
+            "kind": conversation.kind.value, "title": _title(conversation, _dump), "outcome": conversation.ending,
+            "summary": shown.is_summary,
+            "count": len(conversation.turns), "omitted": 0 if shown.is_summary else omitted,
         }  # fmt: skip
-        short = [self._said(turn, _first_sentence(turn.text[:_SCANNED])) for turn in _telling(one)]
-        inside = self.between.join(short) if shown.is_summary else ""
-        return f'{_dumped(known)[:-1]}, "messages": [\n{inside}', "]}"
+        messages = [self._message(turn, _first_sentence(turn.text[:_SCANNED])) for turn in _last_messages(conversation)]
+        summary = self.between.join(messages) if shown.is_summary else ""
+        return f'{_dump(fields)[:-1]}, "messages": [\n{summary}', "]}"
 
     def message(self, _: Conversation, turn: Turn) -> str:
-        return self._said(turn, visible(turn.text).strip())
+        return self._message(turn, visible(turn.text).strip())
 
-    def _said(self, turn: Turn, text: str) -> str:
+    def _message(self, turn: Turn, text: str) -> str:
         at = _zoned_stamp(turn.at, self.zone)
-        return _dumped({"speaker": turn.speaker, "name": account(turn.name), "at": at, "text": text})
+        return _dump({"speaker": turn.speaker, "name": account(turn.name), "at": at, "text": text})
 
 
-FORMS: dict[str, Callable[[tzinfo], Form]] = {"xml": Xml, "markdown": Markdown, "json": Json}
+FORMS: dict[str, Callable[[tzinfo], HistoryFormat]] = {"xml": Xml, "markdown": Markdown, "json": Json}
 """The formats of a history."""
 
 
@@ -162,32 +170,34 @@ def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> st
 
 
 def _short_lines(conversation: Conversation, zone: tzinfo) -> list[str]:
-    return [_line(conversation, turn, _first_sentence(turn.text[:_SCANNED]), zone) for turn in _telling(conversation)]
+    return [
+        _line(conversation, turn, _first_sentence(turn.text[:_SCANNED]), zone) for turn in _last_messages(conversation)
+    ]
 
 
-def _telling(conversation: Conversation) -> list[Turn]:
+def _last_messages(conversation: Conversation) -> list[Turn]:
     """The last message of each speaker, in order of time."""
-    last = {turn.speaker: place for place, turn in enumerate(conversation.turns)}
-    return [conversation.turns[place] for place in sorted(last.values())]
+    last = {turn.speaker: index for index, turn in enumerate(conversation.turns)}
+    return [conversation.turns[index] for index in sorted(last.values())]
 
 
 @lru_cache(maxsize=2_000)
 def _first_sentence(text: str) -> str:
-    """The author's first own sentence; the beginning if there is none, as in a text of code only."""
+    """The author's own first sentence; the beginning of the text if there is none, as in pure code."""
     shown = visible(text)
-    return _cut(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE)
+    return _truncate(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE)
 
 
 def _title(conversation: Conversation, escaped: Callable[[str], str]) -> str:
     """The title, cut to at most MAX_TITLE characters after escaping."""
     title = one_line(visible(conversation.title))
     limit = MAX_TITLE
-    while len(escaped(_cut(title, limit))) > MAX_TITLE + 2:  # JSON has quotation marks around it
+    while len(escaped(_truncate(title, limit))) > MAX_TITLE + 2:  # JSON has quotation marks around it
         limit -= 8
-    return _cut(title, limit)
+    return _truncate(title, limit)
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: max(0, limit - 1)].rstrip()}…"
 
 
@@ -197,12 +207,12 @@ def _key(conversation: Conversation) -> str:
 
 @lru_cache(maxsize=64)
 def _fence(conversation: Conversation) -> str:
-    """A fence longer than any in the conversation, up to a length beyond which the indent is enough."""
+    """A fence longer than any in the conversation, up to a length beyond which the indent suffices."""
     runs = (len(run) for turn in conversation.turns for run in _FENCES.findall(visible(turn.text)))
     return "`" * min(MAX_FENCE, max([3, *(run + 1 for run in runs)]))
 
 
-def _dumped(value: object) -> str:
+def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -225,7 +235,7 @@ _NO_ID = re.compile(r"[^\w./#@+-]")
 def as_xml(context: Context, history: str = "") -> str:
     """``<repository-memory>`` with a section for each kind of finding, well-formed XML 1.0; "" without findings.
 
-    ``history`` is an `Xml` history that is a part; it comes last.
+    ``history`` is an `Xml` history with ``is_part``; it comes last.
     """
     if not (_has_something(context) or history):
         return ""
@@ -242,12 +252,12 @@ def as_xml(context: Context, history: str = "") -> str:
 
 
 def as_markdown(context: Context, history: str = "") -> str:
-    """As `as_xml`, in Markdown: our words as headings and lists, other people's in fences."""
+    """Like `as_xml`, in Markdown: our words as headings and lists, other people's in fences."""
     if not (_has_something(context) or history):
         return ""
     sections = (
         ("Mentioned here", [_hit_markdown(mention) for mention in (*context.mentioned, *context.also_mentioned)]),
-        ("Mentioned here, in other repositories", [fenced("references", "\n".join(context.elsewhere))]),
+        ("Mentioned here, in other repositories", [fence_text("references", "\n".join(context.elsewhere))]),
         ("Seen before", [_hit_markdown(match) for match in context.seen_before]),
         ("Open now", [_hit_markdown(match) for match in context.open_now]),
         ("Open pull requests", [_pull_markdown(pull) for pull in context.pulls]),
@@ -305,7 +315,7 @@ def _turn_xml(turn: CondensedTurn) -> str:
     return f"<turn{attributes}>{escape(visible(turn.text))}</turn>\n"
 
 
-def _earlier_xml(earlier: Earlier | None) -> str:
+def _earlier_xml(earlier: EarlierClosing | None) -> str:
     if earlier is None:
         return ""
     attributes = attributes_of(closed=_stamp(earlier.closed_at), reopened=_stamp(earlier.reopened_at))
@@ -354,7 +364,7 @@ def _pull_xml(pull: OpenPull) -> str:
 
 
 def decision_label(superseded_by: str) -> str:
-    return f"decision, superseded by {bare(superseded_by)}" if superseded_by else "decision"
+    return f"decision, superseded by {safe_word(superseded_by)}" if superseded_by else "decision"
 
 
 def element(name: str, text: str) -> str:
@@ -364,8 +374,8 @@ def element(name: str, text: str) -> str:
 
 def attributes_of(**values: object) -> str:
     """`` name="value"`` for each known value; underscores in names become hyphens."""
-    known = ((name, value) for name, value in values.items() if value not in (None, ""))
-    return "".join(f" {name.replace('_', '-')}={quoteattr(visible(str(value)))}" for name, value in known)
+    filled = ((name, value) for name, value in values.items() if value not in (None, ""))
+    return "".join(f" {name.replace('_', '-')}={quoteattr(visible(str(value)))}" for name, value in filled)
 
 
 def _yes(flag: bool) -> str:
@@ -380,37 +390,37 @@ def _hit_markdown(hit: Mention | Match) -> str:
     name = name_of(hit.id, hit.kind)
     if isinstance(hit, Mention) and hit.missing:
         return f"\n### {name}: {NO_RECORD}\n"
-    return f"\n### {name}\n\n{''.join(f'- {fact}' + chr(10) for fact in _facts(hit))}{_words(hit)}"
+    return f"\n### {name}\n\n{''.join(f'- {fact}' + chr(10) for fact in _facts(hit))}{_quoted_texts(hit)}"
 
 
 def _facts(hit: Mention | Match) -> Iterator[str]:
     if hit.state:
-        yield f"state: {bare(hit.state)}{f' ({bare(hit.state_reason)})' if hit.state_reason else ''}"
+        yield f"state: {safe_word(hit.state)}{f' ({safe_word(hit.state_reason)})' if hit.state_reason else ''}"
     if hit.created_at:
         yield f"opened: {catalogue.day(hit.created_at)}"
     if hit.closed_at:
         yield f"closed: {catalogue.day(hit.closed_at)}"
     if hit.earlier:
-        ended = hit.earlier.outcome
-        how = f" ({ended.kind.value}{f', by {bare(ended.fix)}' if ended.fix else ''})"
-        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{how if ended.kind.is_known else ''}"
+        outcome = hit.earlier.outcome
+        ending = f" ({outcome.kind.value}{f', by {safe_word(outcome.fix)}' if outcome.fix else ''})"
+        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{ending if outcome.kind.is_known else ''}"
         yield f"reopened: {catalogue.day(hit.earlier.reopened_at)}"
     yield from _own_facts(hit)
     if hit.outcome.kind.is_known:
-        yield f"outcome: {hit.outcome.kind.value}{f', by {bare(hit.outcome.fix)}' if hit.outcome.fix else ''}"
+        yield f"outcome: {hit.outcome.kind.value}{f', by {safe_word(hit.outcome.fix)}' if hit.outcome.fix else ''}"
     if hit.outcome.duplicate_of is not None:
-        yield f"duplicate of: {bare(str(hit.outcome.duplicate_of))}"
+        yield f"duplicate of: {safe_word(str(hit.outcome.duplicate_of))}"
     if hit.fix:
         yield from _fix_facts(hit.fix)
     elif hit.outcome.release:
-        yield f"first release with the fix, in the words of the thread: {bare(hit.outcome.release)}"
+        yield f"first release with the fix, in the words of the thread: {safe_word(hit.outcome.release)}"
 
 
 def _own_facts(hit: Mention | Match) -> Iterator[str]:
     if isinstance(hit, Match):
         if hit.asked_on:
-            stands = "that release or a later one" if hit.may_be_back else "older than that release"
-            yield f"version in the question: {bare(hit.asked_on)} ({stands})"
+            comparison = "that release or a later one" if hit.may_be_back else "older than that release"
+            yield f"version in the question: {safe_word(hit.asked_on)} ({comparison})"
         return
     if hit.draft:
         yield "draft: yes"
@@ -421,45 +431,48 @@ def _own_facts(hit: Mention | Match) -> Iterator[str]:
 
 
 def _fix_facts(fix: FixInfo) -> Iterator[str]:
-    yield f"fix: {'pull request ' if fix.is_pull else ''}{bare(fix.ref)}"
+    yield f"fix: {'pull request ' if fix.is_pull else ''}{safe_word(fix.ref)}"
     if fix.merged_at:
         yield f"fix merged: {catalogue.day(fix.merged_at)}"
     if fix.release:
         when = f", {catalogue.day(fix.released_at)}" if fix.released_at else ""
-        yield f"first release with the fix: {bare(fix.release)}{when}"
+        yield f"first release with the fix: {safe_word(fix.release)}{when}"
     elif fix.commit:
         yield f"first release with the fix: none on {catalogue.day(fix.looked_at)}"
 
 
-def _words(hit: Mention | Match) -> str:
-    parts = [fenced("title", hit.title), fenced("outcome, in the words of the thread", hit.outcome.quote)]
-    parts += [fenced("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
+def _quoted_texts(hit: Mention | Match) -> str:
+    parts = [fence_text("title", hit.title), fence_text("outcome, in the words of the thread", hit.outcome.quote)]
+    parts += [fence_text("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
     if isinstance(hit, Mention):
-        parts += [fenced("summary", hit.summary)]
-        parts += [fenced(decision_label(decision.superseded_by), decision.text) for decision in hit.decisions]
+        parts += [fence_text("summary", hit.summary)]
+        parts += [fence_text(decision_label(decision.superseded_by), decision.text) for decision in hit.decisions]
     else:
-        parts += [fenced("why it was found", "\n".join(hit.why))]
-    return "".join([*parts, fenced("files", "\n".join(hit.files)), *map(_turn_markdown, hit.conversation)])
+        parts += [fence_text("why it was found", "\n".join(hit.why))]
+    return "".join([*parts, fence_text("files", "\n".join(hit.files)), *map(_turn_markdown, hit.conversation)])
 
 
 def _turn_markdown(turn: CondensedTurn) -> str:
     role = ", maintainer" if turn.by_maintainer else ""
     label = f"conversation, {account(turn.author)}{role}, {turn.at:%Y-%m-%d}{', cut' if turn.is_cut else ''}"
-    return fenced(label, turn.text) or fenced(label, NO_TEXT)
+    return fence_text(label, turn.text) or fence_text(label, NO_TEXT)
 
 
 def _page_markdown(page: PageHit) -> str:
-    return f"\n### Page\n{fenced('address', page.url)}{fenced('title', page.title)}{fenced('excerpt', page.excerpt)}"
+    return (
+        f"\n### Page\n{fence_text('address', page.url)}"
+        f"{fence_text('title', page.title)}{fence_text('excerpt', page.excerpt)}"
+    )
 
 
 def _pull_markdown(pull: OpenPull) -> str:
     facts = [f"{'closes' if pull.closes else 'refers to'}: {name_of(pull.about)}", *(["draft: yes"] * pull.draft)]
     listed = "".join(f"- {fact}\n" for fact in facts)
-    words = fenced("title", pull.title) + fenced("changed files that the report names", "\n".join(pull.files))
+    words = fence_text("title", pull.title) + fence_text("changed files that the report names", "\n".join(pull.files))
     return f"\n### {name_of(pull.id, Kind.PULL)}\n\n{listed}{words}"
 
 
-def fenced(label: str, text: str) -> str:
+def fence_text(label: str, text: str) -> str:
     """Other people's words in a fence that they cannot close, "" for ""."""
     shown = visible(text).strip("\n")
     if not shown:
@@ -469,10 +482,10 @@ def fenced(label: str, text: str) -> str:
 
 
 def name_of(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
-    return bare(thread) if isinstance(thread, str) else catalogue.numbered(thread, kind)
+    return safe_word(thread) if isinstance(thread, str) else catalogue.thread_label(thread, kind)
 
 
-def bare(text: str) -> str:
+def safe_word(text: str) -> str:
     """The first word of a foreign text, such as an id or a version, safe outside a fence."""
     words = _NO_ID.sub(" ", visible(text)).split()
     return words[0][:80] if words else ""

@@ -15,23 +15,23 @@ from bot.comment.defang import inline
 from bot.comment.links import GITHUB, CommentLinks
 from bot.comment.marker import marker
 from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases, ReleaseFacts, release_text
-from bot.comment.template_sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
+from bot.comment.template_sandbox import SOURCE_CHARS, OutputTooLong, Sandbox, TemplateFault, render_trusted
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
 from bot.domain.thread import ThreadId
 from bot.errors import UserError, WorldError
-from bot.files import shipped
+from bot.files import shipped_folder
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
 MAX_BYTES = 65_536
-"""GitHub refuses more than 65,536 characters. Counting bytes too is on the safe side."""
+"""GitHub refuses more than 65,536 characters. Counting bytes as well is on the safe side."""
 
 SPARE = 256
-"""Characters of both kept free for the seal, which is added later."""
+"""Characters and bytes kept free for the seal, which is added later."""
 
-SHIPPED = shipped("templates")
+SHIPPED = shipped_folder("templates")
 """The folder of the shipped templates."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
@@ -47,30 +47,30 @@ _SPEAKS_FOR_A_PERSON = re.compile(
     r"(?:#[0-9]|gh-[0-9]|https?://|[\w.-]{1,40}/[\w.-]{1,100}#[0-9])",
     re.ASCII | re.IGNORECASE,
 )
-"""A line that GitHub would obey as if the account meant it."""
+"""A line that GitHub would act on as if the account meant it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A comment's text, and the problem with the repository's templates or words in one line, None without one."""
+    """A comment's text, and a line about the problem with the repository's templates or words, None without one."""
 
     text: str
     problem: str | None = None
 
 
-def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False) -> str:
-    """The text of a comment that is no longer true or was switched ``off``; ``words``: None for the shipped ones."""
+def withdrawal_text(first_line: str, words: Words | None = None, *, off: bool = False) -> str:
+    """The text of a comment that is no longer true or was switched ``off``; ``words`` None means the shipped ones."""
     text = (words or shipped_words()).texts["withdrawn_off" if off else "withdrawn"]
     return f"{first_line}\n<sub>{text}</sub>\n"
 
 
 def shipped_words() -> Words:
-    return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
+    return _parse_words(_read(SHIPPED, (WORDS,))[WORDS])
 
 
 @lru_cache(maxsize=4)
-def _compiled_once(sources: tuple[tuple[str, str], ...]) -> Sandbox:
-    """The sandbox of our own templates, compiled once in a process with many renderers."""
+def _cached_sandbox(sources: tuple[tuple[str, str], ...]) -> Sandbox:
+    """The sandbox of our own templates, compiled once even in a process with many renderers."""
     return Sandbox(dict(sources))
 
 
@@ -96,14 +96,16 @@ class Renderer:
         instance: str = "action",
         commands: bool = True,
     ) -> None:
-        shipped = _read(templates, (*NAMES, WORDS))
-        self._english = _words_in(shipped.pop(WORDS))
-        given = dict(overrides or {})
-        self.words, problems = _own_words(given.pop(WORDS, None), self._english)
-        kept, problem = _acceptable(given)
-        self._problem = _joined(*problems, problem)
-        self._shipped = _compiled_once(tuple(shipped.items()))
-        self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
+        sources = _read(templates, (*NAMES, WORDS))
+        self._english = _parse_words(sources.pop(WORDS))
+        remaining = dict(overrides or {})
+        self.words, problems = _load_words(remaining.pop(WORDS, None), self._english)
+        accepted, problem = _accepted_templates(remaining)
+        self._problem = _join_problems(*problems, problem)
+        self._shipped = _cached_sandbox(tuple(sources.items()))
+        self._custom = (
+            Sandbox(sources | {f"shipped/{name}": sources[name] for name in NAMES} | accepted) if accepted else None
+        )
         self._links = links or CommentLinks()
         self._instance = instance
         self._commands = commands
@@ -113,7 +115,7 @@ class Renderer:
     def of_repository(
         cls, settings: Settings, templates: Mapping[str, str], server: str, repo: str, instance: str = "action"
     ) -> Self:
-        """The renderer of the comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
+        """The renderer for comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
         choice = settings.comment.redirect_links
         redirect = choice == "on" or (choice == "auto" and server == GITHUB)
         links = CommentLinks(server, repo, redirect)
@@ -128,27 +130,25 @@ class Renderer:
         points_at_some = context.mentioned or context.also_mentioned or context.elsewhere
         name = "context.md.j2" if points_at_some else "troubleshooting.md.j2"
         frame = {"marker": marker(self._instance), "asked": ""}
-        return self._rendered(name, _without(context, thread_id), now, searched, frame)
+        return self._render(name, _without_thread(context, thread_id), now, searched, frame)
 
     def reply(
         self, context: Context, *, asked: str, reply_to: int, now: datetime, searched: int, answer: str = ""
     ) -> Rendered:
         """The reply to comment ``reply_to``, which asked ``asked``; it says so if nothing was found.
 
-        ``answer`` is our own Markdown, which stands above the findings or alone.
+        ``answer`` is our own Markdown, shown above the findings or alone.
         """
         frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS), "answer": answer}
-        return self._rendered("reply.md.j2", context, now, searched, frame)
+        return self._render("reply.md.j2", context, now, searched, frame)
 
     def notice(self, facts: ReleaseFacts, *, notice: str, now: datetime) -> Rendered:
-        """The release notice with these facts; ``notice`` identifies in its marker the fix that it tells of."""
+        """The release notice with these facts; ``notice`` identifies the announced fix in its marker."""
         text = release_text(facts, CommentPhrases(self._links, now, {}, self.words))
         frame = {"marker": marker(self._instance, notice=notice), "asked": "", "answer": text}
-        return self._rendered("release.md.j2", Context(), now, 0, frame)
+        return self._render("release.md.j2", Context(), now, 0, frame)
 
-    def _rendered(
-        self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]
-    ) -> Rendered:
+    def _render(self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]) -> Rendered:
         problem = self._problem
         for sandbox, words, blamed, instead in self._attempts(name):
             try:
@@ -156,11 +156,11 @@ class Renderer:
                 _check(text, frame["marker"])
                 return Rendered(text, problem)
             except TemplateFault as fault:
-                problem = _joined(problem, f"{blamed}: {fault}; {instead}")
+                problem = _join_problems(problem, f"{blamed}: {fault}; {instead}")
         return Rendered(_fit(self._shipped, name, self._views(context, self._english, now, searched, frame)), problem)
 
     def _attempts(self, name: str) -> Iterator[tuple[Sandbox, Words, str, str]]:
-        """The combinations to try before the shipped ones, each with what a failure is blamed on and what follows."""
+        """The combinations to try before the shipped ones, each with what to blame for a failure and what follows."""
         if self._custom is not None:
             yield self._custom, self.words, f".github/precedent, for {name}", "the shipped template was used"
         if self.words is not self._english:
@@ -169,42 +169,42 @@ class Renderer:
     def _views(
         self, context: Context, words: Words, now: datetime, searched: int, frame: Mapping[str, str]
     ) -> Iterator[Item]:
-        for part in shrunk(context):
-            known = (mention.id for mention in part.mentioned if not mention.missing)
-            shown = [*known, *(match.id for match in (*part.seen_before, *part.open_now))]
-            ours = {**words.fixed(), **words.footer(searched, shown, commands=self._commands)}
-            yield {**view_of(part, self._links, now, words), **frame, "words": ours}
+        for smaller in smaller_contexts(context):
+            mentioned = (mention.id for mention in smaller.mentioned if not mention.missing)
+            shown = [*mentioned, *(match.id for match in (*smaller.seen_before, *smaller.open_now))]
+            texts = {**words.fixed_texts(), **words.footer(searched, shown, commands=self._commands)}
+            yield {**view_of(smaller, self._links, now, words), **frame, "words": texts}
 
 
 _CUT = ("possible", "elsewhere", "also_mentioned", "pages", "organisation", "open_now", "seen_before", "mentioned")
-"""The sections of a comment that is too long, in the order in which they lose their hits."""
+"""The sections of a comment that is too long, in the order in which they lose hits."""
 
 
-def shrunk(context: Context) -> Iterator[Context]:
+def smaller_contexts(context: Context) -> Iterator[Context]:
     """The context, then smaller and smaller ones: first without conversations, then without hits, from the end."""
     yield context
     for section in ("open_now", "seen_before", "mentioned"):
-        for place in reversed(range(len(getattr(context, section)))):
+        for index in reversed(range(len(getattr(context, section)))):
             hits = list(getattr(context, section))
-            if hits[place].conversation:
-                hits[place] = replace(hits[place], conversation=())
-                context = _with(context, section, hits)
+            if hits[index].conversation:
+                hits[index] = replace(hits[index], conversation=())
+                context = _with_hits(context, section, hits)
                 yield context
     for section in _CUT:
         while hits := list(getattr(context, section)):
-            context = _with(context, section, hits[:-1])
+            context = _with_hits(context, section, hits[:-1])
             yield context
 
 
-def _with(context: Context, section: str, hits: list[object]) -> Context:
-    changed: dict[str, object] = {section: tuple(hits)}
-    return replace(context, **changed)  # type: ignore[arg-type]
+def _with_hits(context: Context, section: str, hits: list[object]) -> Context:
+    change: dict[str, object] = {section: tuple(hits)}
+    return replace(context, **change)  # type: ignore[arg-type]
 
 
-def _without(context: Context, thread_id: ThreadId) -> Context:
-    """The context without the thread on which the comment stands."""
+def _without_thread(context: Context, thread_id: ThreadId) -> Context:
+    """The context without the thread that the comment is on."""
     for section in ("mentioned", "also_mentioned", "seen_before", "open_now", "possible"):
-        context = _with(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
+        context = _with_hits(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
     return context
 
 
@@ -212,16 +212,16 @@ def _fit(sandbox: Sandbox, name: str, views: Iterator[Item]) -> str:
     for view in views:
         try:
             text = _tidy(sandbox.render(name, view, MAX_CHARS))
-        except TooLong:
+        except OutputTooLong:
             continue
         if len(text) <= MAX_CHARS - SPARE and len(text.encode()) <= MAX_BYTES - SPARE:
             return text
-    raise TooLong(f"its text is longer than {MAX_CHARS:,} characters even with nothing in it")
+    raise OutputTooLong(f"its text is longer than {MAX_CHARS:,} characters even with nothing in it")
 
 
 def _tidy(text: str) -> str:
-    whole = text.encode("utf-8", "replace").decode()
-    return _BLANK_LINES.sub("\n\n", whole).strip() + "\n"
+    valid = text.encode("utf-8", "replace").decode()
+    return _BLANK_LINES.sub("\n\n", valid).strip() + "\n"
 
 
 def _check(text: str, expected: str) -> None:
@@ -230,12 +230,12 @@ def _check(text: str, expected: str) -> None:
     if first.rstrip() != expected or any(line.startswith("<!-- precedent") for line in lines):
         raise TemplateFault("it must start with the hidden marker, once (keep {% block marker %} as it is)")
     for line in lines:
-        if found := _SPEAKS_FOR_A_PERSON.match(line):
-            raise TemplateFault(f"no line may start with {found[0].strip()!r}, GitHub would act on it")
+        if match := _SPEAKS_FOR_A_PERSON.match(line):
+            raise TemplateFault(f"no line may start with {match[0].strip()!r}, GitHub would act on it")
 
 
 def _outside_code(text: str) -> Iterator[str]:
-    """The lines outside fenced code, without leading marks of quotations and lists."""
+    """The lines outside fenced code, without leading quotation and list marks."""
     fence = ""
     for line in text.split("\n"):
         bare = line.lstrip(" \t>-+*")
@@ -256,11 +256,11 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 @cache
-def _words_in(source: str) -> Words:
-    return Words({name: written.text for name, written in load_texts(source, WORDS).items()})
+def _parse_words(source: str) -> Words:
+    return Words({name: entry.text for name, entry in load_texts(source, WORDS).items()})
 
 
-def _own_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
+def _load_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
     if not source:
         return english, []
     try:
@@ -269,11 +269,11 @@ def _own_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
         return english, [f"{fault}; the shipped words were used"]
 
 
-def _joined(*problems: str | None) -> str | None:
+def _join_problems(*problems: str | None) -> str | None:
     return "; ".join(filter(None, problems)) or None
 
 
-def _acceptable(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+def _accepted_templates(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
     if unknown := sorted(set(overrides) - set(NAMES)):
         problem = f"template {unknown[0][:60]!r} is not used: the names are {', '.join(NAMES)}"
         return {name: overrides[name] for name in NAMES if name in overrides}, problem

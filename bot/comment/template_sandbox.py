@@ -1,12 +1,12 @@
 """Renders strangers' templates safely: a small subset of Jinja with a budget of steps. The only importer of jinja2.
 
-A template from a repository is a stranger's code. Three walls stand around it:
+A template from a repository is a stranger's code. Three walls contain it:
 
 1. the syntax tree is checked against a list of allowed nodes before anything is compiled or folded (no calls but
    ``super()``, no macros, imports or includes, no concatenation, slices or powers, no nested literals);
-2. attribute access reaches only dict keys and loop counters, so no method or class of Python is in reach;
-3. each loop turn, block and output is charged to a budget, which bounds time and memory. Counting, unlike a clock or a
-   signal, works in every thread and gives the same verdict on every machine.
+2. attribute access reaches only dict keys and loop counters, so no Python method or class is within reach;
+3. each loop iteration, block and output is charged to a budget, which bounds time and memory. Unlike a clock or a
+   signal, counting works in every thread and gives the same verdict on every machine.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 BUDGET = 100_000
-"""Steps of one rendering. A visited node, or ten characters of output, is about one."""
+"""Steps of one rendering. A visited node or ten characters of output cost about one."""
 
 SOURCE_CHARS = 65_536
-"""Most characters of all templates of one repository together."""
+"""Most characters of all of a repository's templates together."""
 
-_PURSE = "\0budget"
-"""The key of the budget in a rendering's context. No name in a template can be spelled like this."""
+_BUDGET_KEY = "\0budget"
+"""The key of the budget in a rendering's context. No template can spell a name like this."""
 
 _LOOP_FIELDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
 _LARGEST = 10**9
@@ -61,11 +61,11 @@ class TemplateFault(Exception):
     """The template cannot be used; the message is one line with the reason."""
 
 
-class TooLong(TemplateFault):
+class OutputTooLong(TemplateFault):
     """The output is too long."""
 
 
-class _Purse:
+class _StepBudget:
     def __init__(self, steps: int) -> None:
         self._left = steps
 
@@ -85,16 +85,16 @@ class Sandbox:
     def render(self, name: str, view: Mapping[str, object], limit: int) -> str:
         """Render the template ``name`` with ``view``: plain dicts, lists, strings and numbers, already harmless.
 
-        Raises TooLong as soon as the output passes ``limit`` characters, TemplateFault for every other failure.
+        Raises OutputTooLong as soon as the output passes ``limit`` characters, TemplateFault for every other failure.
         """
         pieces, length = list[str](), 0
         try:
             template = self._environment.get_template(name)
-            for piece in template.generate({**view, _PURSE: _Purse(BUDGET)}):
+            for piece in template.generate({**view, _BUDGET_KEY: _StepBudget(BUDGET)}):
                 pieces.append(piece)
                 length += len(piece)
                 if length > limit:
-                    raise TooLong(f"its text is longer than {limit:,} characters")
+                    raise OutputTooLong(f"its text is longer than {limit:,} characters")
         except _FAULTS as fault:
             raise TemplateFault(_reason(fault, name, self._sources)) from fault
         return "".join(pieces)
@@ -131,17 +131,17 @@ class _Environment(ImmutableSandboxedEnvironment):
             autoescape=False,  # nosec B701: the view is defanged Markdown; HTML escaping would spoil it
             trim_blocks=True,
             lstrip_blocks=True,
-            finalize=_shown,
+            finalize=_finalize,
         )
         self.globals.clear()
         self.filters = {
             "default": lambda value, otherwise="": otherwise if isinstance(value, Undefined) else value,
-            "first": lambda values: _listed(values)[0],
-            "last": lambda values: _listed(values)[-1],
-            "length": lambda values: len(_listed(values)),
+            "first": lambda values: _require_list(values)[0],
+            "last": lambda values: _require_list(values)[-1],
+            "length": lambda values: len(_require_list(values)),
             "join": _join,
-            _PAID_LOOP: _paid_loop,
-            _TOLL: _toll,
+            _LOOP_CHARGE: _charge_loop,
+            _BLOCK_CHARGE: _charge_block,
         }
         self.tests = {name: self.tests[name] for name in ("defined", "undefined", "none")}
 
@@ -163,7 +163,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *_: Any, **__: Any) -> Any:
         """Charge for ``super()``, the only call that the syntax check allows."""
         text = super().call(context, obj)
-        _pay(context, 10 + len(text) // 10)
+        _spend(context, 10 + len(text) // 10)
         return text
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002
@@ -175,7 +175,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
         _check(source, name)
-        _charge(source)
+        _add_charges(source)
         source.set_environment(self)
         return super()._generate(source, name, filename, defer_init)
 
@@ -192,10 +192,10 @@ def _is_plain(node: nodes.Node) -> bool:
         case nodes.Name(name=name):
             return not name.startswith("_")
         case nodes.Call():
-            bare = not (node.args or node.kwargs or node.dyn_args or node.dyn_kwargs)
-            return bare and isinstance(node.node, nodes.Name) and node.node.name == "super"
+            has_no_arguments = not (node.args or node.kwargs or node.dyn_args or node.dyn_kwargs)
+            return has_no_arguments and isinstance(node.node, nodes.Name) and node.node.name == "super"
         case nodes.Filter(name=name):
-            return node.node is not None and name not in (_PAID_LOOP, _TOLL)
+            return node.node is not None and name not in (_LOOP_CHARGE, _BLOCK_CHARGE)
         case nodes.For():
             return not node.recursive
         case nodes.Extends():
@@ -213,20 +213,20 @@ def _is_plain(node: nodes.Node) -> bool:
 def _walk(node: nodes.Node) -> Iterator[nodes.Node]:
     todo = [node]
     while todo:
-        found = todo.pop()
-        yield found
-        todo.extend(found.iter_child_nodes())
+        current = todo.pop()
+        yield current
+        todo.extend(current.iter_child_nodes())
 
 
-def _charge(tree: nodes.Template) -> None:
-    """Make each loop turn and each block pay for its content."""
+def _add_charges(tree: nodes.Template) -> None:
+    """Make each loop iteration and each block pay for its content."""
     for node in list(_walk(tree)):
         if isinstance(node, nodes.For):
-            node.iter = _filtered(node.iter, _PAID_LOOP, _weight(node))
+            node.iter = _filter_node(node.iter, _LOOP_CHARGE, _weight(node))
         elif isinstance(node, nodes.Block | nodes.Template):
-            toll = nodes.Output([_filtered(nodes.Const(""), _TOLL, _weight(node))], lineno=node.lineno)
+            charge = nodes.Output([_filter_node(nodes.Const(""), _BLOCK_CHARGE, _weight(node))], lineno=node.lineno)
             extends = [part for part in node.body if isinstance(part, nodes.Extends)]
-            node.body = [*extends, toll, *(part for part in node.body if not isinstance(part, nodes.Extends))]
+            node.body = [*extends, charge, *(part for part in node.body if not isinstance(part, nodes.Extends))]
 
 
 def _weight(node: nodes.Node) -> int:
@@ -234,82 +234,82 @@ def _weight(node: nodes.Node) -> int:
     return letters + sum(_PRICES.get(type(part), 1) for part in _walk(node))
 
 
-def _filtered(node: nodes.Node, name: str, weight: int) -> nodes.Filter:
+def _filter_node(node: nodes.Node, name: str, weight: int) -> nodes.Filter:
     return nodes.Filter(node, name, [nodes.Const(weight)], [], None, None, lineno=node.lineno or 1)
 
 
 _PRICES: dict[type[nodes.Node], int] = {nodes.Compare: 20, nodes.Filter: 10, nodes.Call: 10}
-_PAID_LOOP = "paid loop"
-_TOLL = "toll"
+_LOOP_CHARGE = "paid loop"
+_BLOCK_CHARGE = "toll"
 
 
-def _pay(context: Context, steps: int) -> None:
-    context.parent[_PURSE].pay(steps)
+def _spend(context: Context, steps: int) -> None:
+    context.parent[_BUDGET_KEY].pay(steps)
 
 
 @pass_context
-def _paid_loop(context: Context, values: Any, weight: int) -> Iterator[Any]:
+def _charge_loop(context: Context, values: Any, weight: int) -> Iterator[Any]:
     if not isinstance(values, list | tuple):
         raise SecurityError("loops run over lists only")
     for value in values:
-        _pay(context, weight)
+        _spend(context, weight)
         yield value
 
 
 @pass_context
-def _toll(context: Context, value: str, weight: int) -> str:
-    _pay(context, weight)
+def _charge_block(context: Context, value: str, weight: int) -> str:
+    _spend(context, weight)
     return value
 
 
 @pass_context
-def _shown(context: Context, value: Any) -> str:
+def _finalize(context: Context, value: Any) -> str:
     if isinstance(value, Undefined):
         return str(value)  # raises: StrictUndefined names what is missing
     if type(value) not in (str, int):
         raise SecurityError(f"only text and numbers can be shown, not {type(value).__name__}")
     text = str(value)
-    _pay(context, 1 + len(text) // 10)
+    _spend(context, 1 + len(text) // 10)
     return text
 
 
 @pass_context
 def _join(context: Context, values: Any, between: str = "") -> str:
-    texts = _listed(values)
+    texts = _require_list(values)
     if not all(type(text) is str for text in (*texts, between)):
         raise SecurityError("join takes a list of texts")
-    _pay(context, sum(len(text) + len(between) for text in texts) // 10)
+    _spend(context, sum(len(text) + len(between) for text in texts) // 10)
     return between.join(texts)
 
 
-def _listed(values: Any) -> list[Any] | tuple[Any, ...]:
+def _require_list(values: Any) -> list[Any] | tuple[Any, ...]:
     if not isinstance(values, list | tuple):
         raise SecurityError("this filter takes a list")
     return values
 
 
 def _reason(fault: BaseException, name: str, sources: Collection[str]) -> str:
-    """One line about a fault in this template or in one that it extends, without memory addresses or paths."""
+    """One line about a fault in this template or one that it extends, without memory addresses or paths."""
     if isinstance(fault, RecursionError):
         return "it calls itself, or is nested too deeply"
     match fault:
         case TemplateNotFound():
-            said = f"there is no template {fault}"
-        case SyntaxError():  # of the code that Jinja made: its text names a line of that
-            said = fault.msg
+            message = f"there is no template {fault}"
+        case SyntaxError():  # in the code that Jinja generated: str() would name a line of that code
+            message = fault.msg
         case _:
-            said = str(fault)
-    words = " ".join(said.split()) or type(fault).__name__
-    found = _place(fault, name, sources)
-    if not found:
+            message = str(fault)
+    words = " ".join(message.split()) or type(fault).__name__
+    position = _fault_position(fault, name, sources)
+    if not position:
         return words[:300]
-    template, line = found
+    template, line = position
     return f"line {line}{'' if template == name else f' of {template}'}: {words}"[:300]
 
 
-def _place(fault: BaseException, name: str, sources: Collection[str]) -> tuple[str, int] | None:
-    """The template and line of a fault. Jinja names its traceback frames after the file name that the loader gives."""
+def _fault_position(fault: BaseException, name: str, sources: Collection[str]) -> tuple[str, int] | None:
+    """The template and line of a fault. Jinja's traceback frames carry the file name that the loader gives."""
     if isinstance(fault, TemplateSyntaxError):
         return fault.name or name, fault.lineno
     frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(fault.__traceback__))
-    return next((found for found in reversed(list(frames)) if found[0] in sources), None)
+    return next((position for position in reversed(list(frames)) if position[0] in sources), None)

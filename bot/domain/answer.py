@@ -1,4 +1,4 @@
-"""The nouns of an answer: what memory knows about a thread, the threads that it shows, the messages that it quotes."""
+"""The parts of an answer: what memory knows about a thread, the threads it shows, the messages it quotes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Threa
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierClosing:
     """The earlier closing of an issue that somebody reopened."""
 
     closed_at: datetime
@@ -39,7 +39,7 @@ class CondensedTurn:
 
     @property
     def length(self) -> int:
-        """Characters that it takes from a budget: its text, and the most that name its author and day."""
+        """Characters that it takes from a budget: its text, and at most what names its author and day."""
         return HEADING + len(self.author) + len(self.text)
 
 
@@ -72,7 +72,7 @@ class Mention:
     chain: tuple[ThreadId, ...] = ()
     missing: str = ""
     fix: FixInfo | None = None
-    earlier: Earlier | None = None
+    earlier: EarlierClosing | None = None
     passage: Passage | None = None
 
 
@@ -81,7 +81,7 @@ class Match:
     """A similar thread. ``similarity`` is in 0..1; ``why`` holds short plain reasons.
 
     ``fix`` is the change that ended it, if known. ``asked_on`` is the version named in the question, empty unless it
-    can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
+    can be compared with the release of the fix; ``may_be_back``: it is that release or a later one.
     ``earlier`` is as in `Mention`.
     """
 
@@ -101,7 +101,7 @@ class Match:
     fix: FixInfo | None = None
     asked_on: str = ""
     may_be_back: bool = False
-    earlier: Earlier | None = None
+    earlier: EarlierClosing | None = None
     kind: Kind = Kind.ISSUE
 
 
@@ -119,7 +119,7 @@ class PageHit:
 class OrganisationMatch:
     """A thread of another repository, to be shown in a comment or a search.
 
-    ``key`` names it for good, ``repository`` is the present "owner/name".
+    ``key`` identifies it permanently, ``repository`` is the current "owner/name".
     """
 
     key: OrganisationKey
@@ -131,10 +131,10 @@ class OrganisationMatch:
 class Context:
     """Everything that memory knows about one thread.
 
-    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched`` is the
-    number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the most alike
-    issues, shown or not, for the people who run the bot; ``possible`` are those that may stand folded at the end of a
-    comment that is written anyway. ``pulls`` are open pull requests, one at most for each open issue that is shown;
+    ``elsewhere`` lists the threads of other repositories that it refers to, as ``owner/repo#N``. ``searched`` is the
+    number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the nearest
+    issues, shown or not, for the people who run the bot; ``possible`` are those that may be folded into the end of a
+    comment that is written anyway. ``pulls`` are open pull requests, at most one for each open issue that is shown;
     ``organisation`` are threads of the organisation's other repositories.
     """
 
@@ -165,7 +165,7 @@ class Speak:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """There is nothing worth a comment, for ``reason``; ``nearest`` as in `Context`."""
+    """There is nothing worth a comment; ``reason`` says why, ``nearest`` is as in `Context`."""
 
     reason: str
     nearest: tuple[Match, ...] = field(default=(), compare=False)
@@ -178,14 +178,14 @@ Hit = Mention | Match
 
 
 def shown_in(context: Context) -> tuple[ThreadId, ...]:
-    """The threads that a comment with this context shows, in order, with the duplicates that led to one, the originals
-    of duplicates, and the pull requests that fixed one or are said to have done so."""
-    keys = [key for hit in _hits(context) for key in _keys(hit)]
+    """The threads that a comment with this context shows, in order, including the duplicates that led to one, the
+    originals of duplicates, and the pull requests that fixed one or are said to have done so."""
+    keys = [key for hit in _hits(context) for key in _thread_ids(hit)]
     return tuple(dict.fromkeys([*keys, *(pull.id for pull in context.pulls)]))
 
 
 def open_issues(context: Context) -> tuple[int, ...]:
-    """The issues in the sections of a comment with this context that are open, in order."""
+    """The open issues in the sections of a comment with this context, in order."""
     hits: tuple[Hit, ...] = (*context.mentioned, *context.seen_before, *context.open_now)
     is_open = (hit.id for hit in hits if hit.kind is Kind.ISSUE and hit.state == "open" and isinstance(hit.id, int))
     return tuple(dict.fromkeys(is_open))
@@ -193,14 +193,18 @@ def open_issues(context: Context) -> tuple[int, ...]:
 
 def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:
     """Marks of the messages (titles included) that a comment with this context quotes, looked up in ``records``."""
-    found = {mark(text) for hit in _hits(context) for text in _quoted(hit, records.get(hit.id))}
-    return tuple(sorted(found))
+    marks = {mark(text) for hit in _hits(context) for text in _quoted_texts(hit, records.get(hit.id))}
+    return tuple(sorted(marks))
 
 
 def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
-    """Whether a comment quotes something that is no longer in any of the threads that it shows."""
+    """Whether a comment quotes something that none of the threads it shows contains any more."""
     threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
-    messages = (text for one in threads for text in (one.title, one.body, *(comment.text for comment in one.comments)))
+    messages = (
+        text
+        for thread in threads
+        for text in (thread.title, thread.body, *(comment.text for comment in thread.comments))
+    )
     return not set(map(mark, messages)).issuperset(standing.quotes)
 
 
@@ -214,7 +218,7 @@ def _hits(context: Context) -> Iterable[Hit]:
     return (hit for section in shown for hit in section)
 
 
-def _keys(hit: Hit) -> Iterator[ThreadId]:
+def _thread_ids(hit: Hit) -> Iterator[ThreadId]:
     yield hit.id
     yield from hit.chain if isinstance(hit, Mention) else ()
     if hit.outcome.duplicate_of is not None:
@@ -223,14 +227,14 @@ def _keys(hit: Hit) -> Iterator[ThreadId]:
         yield number
 
 
-def _quoted(hit: Hit, record: Record | None) -> Iterator[str]:
+def _quoted_texts(hit: Hit, record: Record | None) -> Iterator[str]:
     if not isinstance(record, Thread):
         return
     yield record.title
-    moments = set(_moments(hit))
-    if record.created_at in moments or (isinstance(hit, Mention) and hit.summary):
+    times = set(_moments(hit))
+    if record.created_at in times or (isinstance(hit, Mention) and hit.summary):
         yield record.body
-    yield from (comment.text for comment in record.comments if comment.created_at in moments)
+    yield from (comment.text for comment in record.comments if comment.created_at in times)
 
 
 def _moments(hit: Hit) -> Iterator[datetime]:

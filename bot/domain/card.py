@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 from bot.domain.kinds import Kind, OutcomeKind
 
 LEAST_PART = 0.5
-"""Least share of the query that a hit must hold, weighted by the rarity of its words: of two words, the rarer one."""
+"""Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
 
 CardId = int | str
-"""As `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
+"""Like `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
 
 
 class Ruling(NamedTuple):
@@ -81,7 +81,7 @@ class MessageHit(NamedTuple):
     """A message that a search found: the one at ``position`` in its thread, 0 for the opening text.
 
     ``role`` is GitHub's ``author_association``, "" if not known. ``score``, ``part`` and ``terms`` are as in `CardHit`,
-    of the message alone.
+    but for the message alone.
     """
 
     thread: CardId
@@ -97,9 +97,9 @@ class MessageHit(NamedTuple):
 class CardHit(NamedTuple):
     """A card that a search found.
 
-    ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread holds, weighted by the
-    rarity of the words; ``terms`` are the matching terms, the one that adds most first. ``message`` is the best message
-    of the thread, None if none was found.
+    ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread contains, weighted by
+    the rarity of the words; ``terms`` are the matching terms, the one that adds most first. ``message`` is the best
+    message of the thread, None if none was found.
     """
 
     card: Card
@@ -109,7 +109,7 @@ class CardHit(NamedTuple):
     message: MessageHit | None = None
 
 
-class SaidMessage(NamedTuple):
+class ThreadMessage(NamedTuple):
     """A message of a thread; ``comment_id`` is GitHub's, None for the opening text."""
 
     author: str
@@ -120,9 +120,9 @@ class SaidMessage(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What was said about the words of a search: at most two sentences of a message, "" if its text is not at hand.
+    """What was said about the words of a search: at most two sentences of a message, "" if its text is unavailable.
 
-    The text is a stranger's. ``thread``, which is of this ``kind``, and ``comment_id`` say where it stands.
+    The text is a stranger's. ``thread``, which is of this ``kind``, and ``comment_id`` say where it is.
     """
 
     thread: CardId
@@ -159,8 +159,8 @@ class SessionOutline(NamedTuple):
     """A session without its messages.
 
     ``title`` is the first line of the first prompt, ``turn_count`` the number of messages, ``path`` a file that
-    contains it; times are None if no line has one. ``issue`` is the number of the issue it worked on. ``why`` says why
-    it is shown.
+    contains it; times are None if no line has one. ``issue`` is the number of the issue that was worked on. ``why``
+    says why it is shown.
     """
 
     id: str
@@ -227,22 +227,22 @@ def _card(fields: Mapping[str, Any]) -> Card:
         summary=_text(fields.get("summary")),
         keywords=_texts(fields, "keywords"),
         files=_texts(fields, "files"),
-        decisions=_each(fields, "decisions", _ruling),
+        decisions=_parse_list(fields, "decisions", _ruling),
         ending=_ending(fields.get("outcome")),
-        references=_each(fields, "references", _reference),
-        duplicate_of=_duplicate(fields),
+        references=_parse_list(fields, "references", _reference),
+        duplicate_of=_original_of(fields),
         merged_at=_time(fields.get("merged_at")),
-        closes=_each(fields, "references", _closed),
+        closes=_parse_list(fields, "references", _closing_reference),
     )
 
 
-def proven(card: Card, is_merged: bool | None) -> Card:
+def apply_merge_state(card: Card, is_merged: bool | None) -> Card:
     """The card, given whether the change that its ending names was merged (None: not known)."""
     ending = card.ending
-    known = settled(ending.kind, ending.fix, ending.claimed, is_merged)
-    if known is None:
+    revised = revise_ending(ending.kind, ending.fix, ending.claimed, is_merged)
+    if revised is None:
         return card
-    kind, fix, claimed = known
+    kind, fix, claimed = revised
     release = ending.release if fix else ""
     return card._replace(ending=ending._replace(kind=kind, fix=fix, claimed=claimed, release=release))
 
@@ -265,10 +265,10 @@ def _number(value: Any) -> int:
 
 def _time(value: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (ValueError, TypeError):
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -276,10 +276,10 @@ def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(filter(None, map(_text, value[:_MAX_LIST]))) if isinstance(value, list) else ()
 
 
-def _each(fields: Mapping[str, Any], name: str, read: Callable[[Any], Item | None]) -> tuple[Item, ...]:
+def _parse_list(fields: Mapping[str, Any], name: str, parse: Callable[[Any], Item | None]) -> tuple[Item, ...]:
     value = fields.get(name)
-    found = map(read, value[:_MAX_LIST]) if isinstance(value, list) else ()
-    return tuple(item for item in found if item is not None)
+    items = map(parse, value[:_MAX_LIST]) if isinstance(value, list) else ()
+    return tuple(item for item in items if item is not None)
 
 
 def _ruling(value: Any) -> Ruling | None:
@@ -295,7 +295,7 @@ def _reference(value: Any) -> int | None:
     return _number(value.get("number")) or None if is_here else None
 
 
-def _closed(value: Any) -> int | None:
+def _closing_reference(value: Any) -> int | None:
     return _reference(value) if isinstance(value, dict) and value.get("action") == "closes" else None
 
 
@@ -315,7 +315,7 @@ def _ending(value: Any) -> Ending:
     )
 
 
-def _duplicate(fields: Mapping[str, Any]) -> CardId | None:
+def _original_of(fields: Mapping[str, Any]) -> CardId | None:
     outcome = fields.get("outcome")
     for value in (fields.get("duplicate_of"), outcome.get("duplicate_of") if isinstance(outcome, dict) else None):
         with suppress(ValueError):
@@ -324,10 +324,10 @@ def _duplicate(fields: Mapping[str, Any]) -> CardId | None:
 
 
 _LONGEST = 12
-"""Most characters of ``#`` and a number."""
+"""Most characters of a number with its ``#``."""
 
 
-def settled(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
+def revise_ending(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
     """The kind, fix and claim of an ending, given whether its change was merged; None if that changes nothing."""
     if is_merged and claimed and kind == OutcomeKind.UNKNOWN:
         return OutcomeKind.FIXED, claimed, ""
@@ -355,7 +355,7 @@ class Worktree(NamedTuple):
     ``branch`` is empty for a main branch and a detached head. ``messages`` are the subjects and bodies of at most five
     commits, newest first. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in the index,
     ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch or, on a main
-    branch, were not pushed yet. ``project`` is its name and ``language`` its main language (``python``), empty if
+    branch, are not pushed yet. ``project`` is its name and ``language`` its main language (``python``), empty if
     unknown. ``unused`` says in words which signals could not be read, and why.
     """
 

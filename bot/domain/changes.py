@@ -1,4 +1,4 @@
-"""What memory keeps besides threads: answers, requests, comments that stand, fixes; and the changes of one run."""
+"""What memory stores besides threads: answers, requests, standing comments and fixes; and the changes of one run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FORGET = "forget"
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """The answer on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
+    """The answer on a thread, as stored on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
 
     ``state`` is ``pending`` (stored, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or ``removed`` (a
     person deleted the comment: it is not written again). ``question`` identifies what was answered: the thread's text
-    and references at the time, empty if no answer was looked for. ``at`` is when the answer was first promised and
+    and references at the time, empty if no answer was sought. ``at`` is when the answer was first promised and
     identifies it: new states and counts keep it. ``trying_since`` is the start of the run that is writing the comment,
-    None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment at the last look.
+    None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment when last checked.
     """
 
     id: ThreadId
@@ -44,7 +44,8 @@ class Request:
 
     ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``same``, ``different``, ``original``, ``off``, ``on``,
     ``forget``, ``help`` or ``recall``; ``at`` is when the comment was written; ``comment_id`` is the thread's own
-    number if the opening text asks, or if somebody started a run for it. ``about`` holds the threads that it names.
+    number if the request is in the opening text, or if somebody started a run for it. ``about`` lists the threads it
+    names.
     ``state`` is ``pending`` (stored, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in
     `AnswerRecord`; ``reply_id`` is the reply.
     """
@@ -69,8 +70,8 @@ class OpenPull:
     """An open pull request, ``id``, that may end issue ``about``.
 
     ``closes``: it says that it closes the issue; otherwise it refers to it. ``files`` are files that it changes, in a
-    comment only those that the report names. ``seen_at`` is when the forge was asked; None for one that memory holds,
-    which is known to be closed as soon as that is so.
+    comment only those that the report names. ``seen_at`` is when the forge was asked; None for one in memory, whose
+    closing is noticed at once.
     """
 
     about: int
@@ -91,14 +92,14 @@ class OrganisationKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StandingComment:
-    """One of our comments on thread ``id``, or one about to be posted, with what is needed to keep it true.
+    """One of our comments on thread ``id``, or one about to be posted, with everything needed to keep it true.
 
     ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the main comment. ``at`` is when it was
-    worked out: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
+    composed: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
     threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
     (`bot.domain.answer.mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is renewed.
-    ``pulls`` are the open pull requests in it that the forge named: a renewal does not ask for them again. ``others``
-    are the threads of other repositories in it.
+    ``pulls`` are the open pull requests in it that came from the forge: a renewal does not ask for them again.
+    ``others`` are the threads of other repositories in it.
     """
 
     id: ThreadId
@@ -121,17 +122,17 @@ class StandingComment:
 
 
 NoticeKey = tuple[ThreadId, str]
-"""Identifies a release notice: its thread, and the fix that it tells of."""
+"""Identifies a release notice: its thread, and the fix that it announces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseNotice:
     """A comment on thread ``id`` that says which release has its fix: posted, about to be, or not to be posted.
 
-    ``ref`` is the fix as in `FixInfo`, or the release's tag where a person only named the release. ``release`` is the
+    ``ref`` is the fix as in `FixInfo`, or the release's tag if a person named only the release. ``release`` is the
     tag; ``original`` is the fixed thread, if this one is a duplicate of it. ``state`` is ``pending`` (stored, the
     comment not yet seen), ``said``, ``silent`` (there is a reason not to post it) or ``removed`` (a person deleted it).
-    ``at`` is when it was first promised; ``trying_since`` is when the run that is writing it promised it last.
+    ``at`` is when it was first promised; ``trying_since`` is when the run that is writing it last promised it.
     """
 
     id: ThreadId
@@ -160,7 +161,7 @@ class ThreadComments:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """A comment to work out again, because thread ``about``, which it shows, changed ``at`` that moment."""
+    """A comment to compose again, because thread ``about``, which it shows, changed at time ``at``."""
 
     id: ThreadId
     reply: int
@@ -183,8 +184,8 @@ class FixInfo:
 
     ``ref`` is the outcome's ``fix`` or ``claimed``; ``commit`` is its SHA, None until it is merged; ``files`` holds at
     most five paths. ``release`` is a tag, last looked for at ``looked_at``. Without a release, ``unreleased`` says that
-    none had the fix then; if it is False, that is not known. ``refuted`` means that the forge knows of no such fix: it
-    is an issue, or not merged, or neither on the main line nor in a release.
+    none had the fix then; if it is False, that is unknown. ``refuted`` means that the forge knows of no such fix: it is
+    an issue, or not merged, or neither on the main line nor in a release.
     """
 
     id: ThreadId
@@ -201,7 +202,7 @@ class FixInfo:
 
 
 LARGEST = 1 << 22
-"""A reading of the whole history keeps track of issue numbers below this."""
+"""Reading the whole history keeps track of issue numbers below this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +216,8 @@ class HistoryProgress:
     upto: datetime | None = None
     seen: frozenset[int] = frozenset()
 
-    def joined(self, other: HistoryProgress | None) -> HistoryProgress:
-        """The one that began later; of two that began at once, both together."""
+    def merge(self, other: HistoryProgress | None) -> HistoryProgress:
+        """The one that began later; if both began at the same time, the two combined."""
         if other is None or other.began < self.began:
             return self
         if other.began > self.began:
@@ -226,15 +227,15 @@ class HistoryProgress:
 
 
 NOBODY = datetime(1970, 1, 1, tzinfo=UTC)
-"""As ``told_until``: reporters are not notified."""
+"""The value of ``told_until`` if reporters are not notified."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscussionProgress:
-    """How far discussions were read, in the reading that ``began`` then.
+    """How far discussions were read, in the reading that began at ``began``.
 
-    All that changed before ``upto`` is remembered. Until the first reading ``is_done``, ``after`` is where GitHub's
-    list, oldest change first, goes on: a name that only GitHub understands.
+    Everything that changed before ``upto`` is remembered. Until the first reading ``is_done``, ``after`` is the cursor
+    at which GitHub's list, oldest change first, continues.
     """
 
     began: datetime
@@ -242,8 +243,8 @@ class DiscussionProgress:
     after: str = ""
     is_done: bool = False
 
-    def joined(self, other: DiscussionProgress | None) -> DiscussionProgress:
-        """The one of the later reading; of two in the same one, the one that got further."""
+    def merge(self, other: DiscussionProgress | None) -> DiscussionProgress:
+        """The one from the later reading; of two from the same reading, the one that got further."""
         return self if other is None or self._rank >= other._rank else other
 
     @property
@@ -256,13 +257,13 @@ class Changes:
     """Everything that one run adds to memory. The newer revision wins, so the result is the same on any tip.
 
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
-    ``reading`` is the progress of a reading of the whole history, ``read_whole`` the start of a finished one;
-    ``discussions`` how far those were read. The comments to renew follow from ``records``, ``fixes`` and ``requests``,
-    and ``owed`` has others; ``renewed`` lists those that were. Threads in ``unseen`` are shown nowhere until they are
-    read again: GitHub neither shows them nor says that they are gone.
-    ``told_until``: reporters know of the releases published until then; NOBODY if they are not notified.
-    ``links`` has an item for each thread that was compared for clusters, also where nothing was found; all threads from
-    ``linked_to`` on were. ``relink``: all are to be compared again.
+    ``reading`` is the progress of reading the whole history, ``read_whole`` the start of a finished reading;
+    ``discussions`` is how far those were read. The comments to renew follow from ``records``, ``fixes`` and
+    ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
+    until they are read again: GitHub neither shows them nor says that they are gone.
+    ``told_until``: reporters know about the releases published until then; NOBODY if they are not notified.
+    ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
+    ``linked_to`` on were compared. ``relink``: compare all of them again.
     """
 
     records: tuple[Record, ...] = ()
@@ -289,14 +290,14 @@ EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
 """Requests that change the answer on a thread. A stored request has such a name only if it was allowed."""
 
 JUDGING = frozenset({"same", "different", "original"})
-"""Requests that say which threads report one thing. A stored request has such a name only if it was allowed."""
+"""Requests that say which threads report the same thing. A stored request has such a name only if it was allowed."""
 
 CHANGING = EFFECTIVE | JUDGING
 """Requests that change something. Only some people may make them."""
 
 
 def is_off(requests: Iterable[Request]) -> bool:
-    """Whether the bot is switched off on the thread of these requests: the later of ``off`` and ``on`` holds."""
+    """Whether the bot is switched off on the thread of these requests: the last ``off`` or ``on`` counts."""
     switches = [request for request in requests if request.name in ("off", "on")]
     return bool(switches) and max(switches, key=lambda request: (request.at, request.comment_id)).name == "off"
 
@@ -308,22 +309,22 @@ def wrong_matches_for(requests: Iterable[Request], before: datetime | None = Non
 
 
 def wrong_pairs(requests: Iterable[Request]) -> frozenset[tuple[ThreadId, ThreadId]]:
-    """Pairs of a thread and another that is marked wrong on it, from requests on any threads."""
+    """Pairs of a thread and another one marked wrong on it, from requests on any threads."""
     return frozenset((request.id, key) for request in requests if request.name == "wrong" for key in request.about)
 
 
-def redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
+def threads_to_redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
     """The threads to answer again after these requests."""
     return frozenset(request.id for request in requests if request.name in EFFECTIVE)
 
 
-def refreshed(requests: Iterable[Request]) -> frozenset[ThreadId]:
+def threads_to_refresh(requests: Iterable[Request]) -> frozenset[ThreadId]:
     """The threads to answer again even if a person deleted the comment."""
     return frozenset(request.id for request in requests if request.name in ("refresh", "on"))
 
 
 def judgements(requests: Iterable[Request]) -> dict[ThreadId, Request]:
-    """The last request on the thread of these requests that judges another thread, by that thread."""
+    """For each judged thread, the last of these requests, all on one thread, that judges it."""
     judging = (request for request in requests if request.name in JUDGING)
-    in_time = sorted(judging, key=lambda request: (request.at, request.comment_id))
-    return {key: request for request in in_time for key in request.about}
+    in_order = sorted(judging, key=lambda request: (request.at, request.comment_id))
+    return {key: request for request in in_order for key in request.about}

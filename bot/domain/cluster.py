@@ -1,4 +1,4 @@
-"""Threads that report one thing, and the signs that hold them together."""
+"""Threads that report the same thing, and the signs that tie them together."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from datetime import datetime
 from bot.domain.thread import ThreadId
 
 MAX_LINKS = 20
-"""Signs that are kept for one thread, and the most that one thread's own words can add."""
+"""Most signs stored for one thread, which also limits what one thread's own words can add."""
 
 MAX_WORDS = 120
-"""Characters that are kept of an error, a file or a name that two threads share."""
+"""Characters that are stored of an error, file or name that two threads share."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLink:
     """A sign that a thread reports the same thing as thread ``to``.
 
-    ``sign`` is a key of `bot.recall.clusters.WEIGHTS`; ``words`` is what both have, such as an error.
+    ``sign`` is a key of `bot.recall.clusters.WEIGHTS`; ``words`` is what both share, such as an error.
     """
 
     to: ThreadId
@@ -28,7 +28,7 @@ class ClusterLink:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLinks:
-    """The signs that were found for thread ``id`` as it was at ``at``, its newest change then."""
+    """The signs found for thread ``id`` as of ``at``, the time of its newest change."""
 
     id: ThreadId
     at: datetime
@@ -37,7 +37,7 @@ class ClusterLinks:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A thread of a cluster. ``why`` says in plain words what holds it there; the canonical thread needs no reason."""
+    """A thread of a cluster. ``why`` says in plain words what ties it in; the canonical thread needs no reason."""
 
     id: ThreadId
     why: tuple[str, ...]
@@ -47,11 +47,11 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Threads that report one thing, oldest first.
+    """Threads that report the same thing, oldest first.
 
     ``id`` stays the same as long as the oldest thread does; ``name`` is the title of the canonical thread. ``members``
-    are the canonical thread and the newest ones, but ``people`` counts all authors, and ``times`` are when all threads
-    were opened.
+    are the canonical thread and the newest ones, but ``people`` counts all authors, and ``times`` are the opening times
+    of all threads.
     """
 
     id: str

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from bot.domain.thread import Decision, Kind, Outcome, Reference, ThreadId
 
 LATE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-"""LATE is after everything that has happened, FOREVER after LATE."""
+"""LATE is after everything that has happened, FOREVER is after LATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class IndexEntry:
     """The index's data on a thread besides its terms: enough to rank it without its record.
 
     ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to duplicate
-    ``duplicate_of``; ``unvouched_until``: until when only its unknown author stood behind it (`bot.index.document`),
-    FOREVER if that is still so, None if it never was or no role is known. ``role`` is the author's role, only of a
+    ``duplicate_of``; ``unvouched_until``: until when only its unknown author vouched for it (`bot.index.document`),
+    FOREVER if that is still so, None if it never was or no role is known. ``role`` is the author's role, only for a
     message, "" if not known.
     """
 
@@ -68,7 +68,7 @@ class IndexEntry:
     role: str = ""
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
-        """Whether only an unknown author stood behind it at ``moment`` (None: now)."""
+        """Whether only its unknown author vouched for it at ``moment`` (None: now)."""
         return self.unvouched_until is not None and self.unvouched_until > (moment or LATE)
 
     def open_at(self, moment: datetime | None) -> bool:
@@ -87,13 +87,13 @@ class IndexEntry:
 
         Strangers alone cannot make a duplicate, because duplicates raise the rank of their original.
         """
-        known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
-        return self.duplicate_of if known and not self.is_unvouched_at(moment) else None
+        is_known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
+        return self.duplicate_of if is_known and not self.is_unvouched_at(moment) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms that it shares.
+    """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms it contains.
 
     ``share`` in 0..1 is the score divided by the highest possible score for this query. ``near`` holds the cosine
     (-1..1) of each vector field; ``duplicates`` counts the known duplicates of the thread.

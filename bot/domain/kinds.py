@@ -1,7 +1,7 @@
 """The kinds of threads and the kinds of endings, each with everything that differs from kind to kind.
 
 To add a kind, add a member and its row in the table below it: traits have no defaults, so none can be forgotten.
-Light to import, as a search from a shell begins with it.
+Quick to import, as every search from a shell starts with this module.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class KindTraits(NamedTuple):
     """The folder of its address on GitHub; "" for a kind that has no number there."""
 
     told_as: str
-    """The text of ``templates/words.yml`` that says what it is where its state is told; "" where nobody need say."""
+    """The text of ``templates/words.yml`` that adds its kind to a description of its state; "" if not needed."""
 
     comment_path: str
-    """How the address of a comment goes on after that of its thread, up to the comment's id."""
+    """What comes between the address of a thread and the id of its comment in the address of the comment."""
 
     qualifiers: tuple[str, ...]
-    """The words that mean it after ``is:`` in a search."""
+    """The words for it after ``is:`` in a search."""
 
     is_conversation: bool
     """Whether people talk in it, so that memory learns from it."""
@@ -41,13 +41,13 @@ class KindTraits(NamedTuple):
     """Whether threads of this kind get answers without a setting."""
 
     is_listed: bool
-    """Whether GitHub's list of issues has it, so that one which is missing there may be gone."""
+    """Whether GitHub's list of issues includes it, so that one missing there may be gone."""
 
     has_state: bool
     """Whether it is open or closed."""
 
     is_change: bool
-    """Whether it proposes a change of files, which may be merged, be a draft, and fix other threads."""
+    """Whether it proposes a change to files, and so can be merged, be a draft, and fix other threads."""
 
     is_local: bool
     """Whether it is a conversation of one person with an agent on their machine."""
@@ -108,16 +108,16 @@ class OutcomeTraits(NamedTuple):
     """How one kind of ending differs from the others."""
 
     words: str
-    """The text of ``templates/words.yml`` that tells it in full."""
+    """The text of ``templates/words.yml`` that states it in full."""
 
     short_words: str
-    """The text used when no detail is known: no original of a duplicate, no sentence that declines."""
+    """The text used when no detail is known, such as the original of a duplicate or a sentence that declines."""
 
     is_explained: bool
     """Whether the kind says why the thread ended; otherwise a comment names whoever closed it."""
 
     may_come_back: bool
-    """Whether somebody who reports the problem again after the closing refutes it."""
+    """Whether a new report of the problem after the closing refutes it."""
 
 
 class OutcomeKind(StrEnum):

@@ -10,26 +10,26 @@ def fits_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Whether "owner/name" fits a pattern such as ``octo-org/docs-*``, in upper or lower case.
+    """Whether "owner/name" fits a pattern such as ``octo-org/docs-*``, ignoring case.
 
-    An asterisk stands for any characters except a slash, also for none; nothing else is special. The time grows with
-    the length of the name times that of the pattern at most, whatever they are.
+    An asterisk stands for any number of characters except slashes; nothing else is special. The time is at most
+    proportional to the length of the name times that of the pattern.
     """
     parts, patterns = name.lower().split("/"), pattern.lower().split("/")
     return len(parts) == len(patterns) and all(map(_fits, parts, patterns))
 
 
 def _fits(text: str, pattern: str) -> bool:
-    first, *between = pattern.split("*")
-    if not between:
+    first, *middle = pattern.split("*")
+    if not middle:
         return text == first
-    last = between.pop()
+    last = middle.pop()
     if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
         return False
-    at, end = len(first), len(text) - len(last)
-    for piece in between:  # the leftmost place leaves the most for the others, so no other has to be tried
-        found = text.find(piece, at, end)
-        if found < 0:
+    start, end = len(first), len(text) - len(last)
+    for piece in middle:  # the leftmost match leaves the most room for the others, so no other need be tried
+        position = text.find(piece, start, end)
+        if position < 0:
             return False
-        at = found + len(piece)
+        start = position + len(piece)
     return True

@@ -1,4 +1,4 @@
-"""Threads of all repositories of an organisation, and who may see them: the values that a search over many shares."""
+"""Threads of all repositories of an organisation, and who may see them: the values used by searches across them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Visibility(StrEnum):
 class OrganisationThread:
     """A thread as the index of an organisation holds it, without its conversation.
 
-    ``name`` is "owner/name" when it was written; ``revision`` is the time in milliseconds since 1970 of the memory that
+    ``name`` is "owner/name" at the time of writing; ``revision`` is the time, in milliseconds since 1970, of the memory
     it was read from: of two versions the later one wins. ``terms`` are the analysed terms of title and opening text
-    with their repetitions, as the engine counts them; ``errors``, ``files`` and ``names`` its signals
+    with their repetitions, as the engine counts them; ``errors``, ``files`` and ``names`` are its signals
     (`bot.reading.signals`). ``is_gone``: it was deleted, transferred or forgotten, and no search finds it.
     """
 

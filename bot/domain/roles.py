@@ -1,6 +1,6 @@
 """The values of GitHub's ``author_association`` and the plain words for them.
 
-Light to import, as a search from a shell begins with it.
+Quick to import, as every search from a shell starts with this module.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ GHOST = "ghost"
 """The login that GitHub shows for an account that no longer exists."""
 
 FORGOTTEN = "forgotten"
-"""The reason of a tombstone that an administrator asked for. No later text replaces such a tombstone."""
+"""The reason of a tombstone that an administrator requested. No later text replaces such a tombstone."""
 
 MAINTAINER_ROLES = frozenset(role for role, word in ROLE_WORDS.items() if word == MAINTAINER)
 """Values of ``author_association`` that come with write access."""
@@ -110,7 +110,7 @@ class Thread:
         )
 
     def as_of(self, moment: datetime) -> Thread:
-        """The thread as it stood at ``moment``: nothing said or done later, and open if it was closed later.
+        """The thread as it stood at ``moment``: without anything said or done later, and open if it was closed later.
 
         Titles, bodies and labels are today's, as earlier versions are not known. Reactions have no time and are left
         out.
@@ -135,17 +135,17 @@ class Thread:
     @property
     def flips(self) -> tuple[datetime, ...]:
         """When the thread was closed, reopened, closed again, … as far as is known. It began open."""
-        known: list[datetime] = []
+        times: list[datetime] = []
         for event in sorted(self.events, key=lambda event: event.at):
-            if event.name == ("reopened" if len(known) % 2 else "closed"):
-                known.append(event.at)
+            if event.name == ("reopened" if len(times) % 2 else "closed"):
+                times.append(event.at)
         if self.is_closed and self.closed_at:
-            known = [at for at in known if at <= self.closed_at]  # several may be of the same second
-            if len(known) % 2 == 0 or known[-1] != self.closed_at:
-                known = [*known[: len(known) // 2 * 2], self.closed_at]
-        elif not self.is_closed and len(known) % 2:
-            known.pop()  # it was reopened, nobody knows when
-        return tuple(known)
+            times = [at for at in times if at <= self.closed_at]  # several may be in the same second
+            if len(times) % 2 == 0 or times[-1] != self.closed_at:
+                times = [*times[: len(times) // 2 * 2], self.closed_at]
+        elif not self.is_closed and len(times) % 2:
+            times.pop()  # it was reopened, nobody knows when
+        return tuple(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,8 @@ class Reference:
 class Decision:
     """A sentence that states a decision. ``comment`` is an index into the comments, None for the opening text.
 
-    ``superseded_by`` refers to what a later statement puts in its place: a thread (``#51``), or the comment that takes
-    it back (``#issuecomment-123``, or its thread where the comment has no id). It is "" for a decision that stands.
+    ``superseded_by`` refers to what replaced it: a thread (``#51``), or the comment that takes it back
+    (``#issuecomment-123``, or its thread if the comment has no id). It is "" for a decision that still holds.
     """
 
     text: str
@@ -208,8 +208,8 @@ class Outcome:
 
     ``comment`` is the index of the comment that states the ending, ``quote`` one or two of its sentences (a stranger's
     raw Markdown). ``fix`` refers to the fix (``#12`` or a commit SHA); ``release`` is the first version with it
-    according to the thread. ``claimed`` refers to a change that only a stranger calls the fix, or that only looks like
-    it: the kind stays unknown until that change is known to be merged. ``confidence`` is in 0..1.
+    according to the thread. ``claimed`` refers to a change that only a stranger calls the fix, or that merely looks
+    like it: the kind stays unknown until that change is known to be merged. ``confidence`` is in 0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -229,9 +229,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """What is needed to resolve references: the repository's full name, the hosts whose links count, the server.
+    """Everything needed to resolve references: the repository's full name, the hosts whose links count, the server.
 
-    ``recall_phrases`` come from the settings: a comment with such a question gets a reply of its own.
+    ``recall_phrases`` come from the settings: a comment that asks with one of them gets a reply of its own.
     """
 
     repo: str | None = None

@@ -12,7 +12,7 @@ from bot.domain.kinds import Kind
 from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
 
 ANSWERED = "answered"
-"""The event, and the reason of the closing, of a discussion in which an answer is marked."""
+"""The event, and the closing reason, of a discussion in which an answer is marked."""
 
 KEPT_EVENTS = frozenset(
     {
@@ -27,16 +27,16 @@ KEPT_EVENTS = frozenset(
     }
 )
 MAX_TEXT = 65_536
-"""Characters kept of one message, GitHub's own limit."""
+"""Characters stored of one message, GitHub's own limit."""
 
 MAX_THREAD = 1_000_000
-"""Characters kept of a whole thread; beyond it the messages in the middle are shortened to MIDDLE_TEXT."""
+"""Characters stored of a whole thread; in longer ones the messages in the middle are shortened to MIDDLE_TEXT."""
 
 MIDDLE_TEXT = 1_000
 
 MAX_TITLE = 1_024
 MAX_NAME = 200
-"""Characters kept of a login, label, role or key; GitHub's own limits are lower."""
+"""Characters stored of a login, label, role or key; GitHub's own limits are lower."""
 
 MAX_LABELS = 100
 """GitHub's own limit for one issue."""
@@ -62,7 +62,7 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
     Ids may be numbers or strings, bodies and authors null, labels names or objects with a name. Raises KeyError,
     TypeError or ValueError when the id or a time is missing or a field has the wrong type.
     """
-    fields = _object(fields)
+    fields = _require_object(fields)
     events = _ending_events(fields)
     thread = Thread(
         id=parse_key(fields["id"]),
@@ -86,22 +86,22 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
     )
-    return bounded(thread)
+    return limit_size(thread)
 
 
-def bounded(thread: Thread) -> Thread:
+def limit_size(thread: Thread) -> Thread:
     """The thread within MAX_THREAD characters: long conversations keep their beginning and end in full."""
     total = len(thread.body) + sum(len(c.text) for c in thread.comments)
     if total <= MAX_THREAD:
         return thread
     room = (MAX_THREAD - len(thread.body)) // 2
-    keep, used, ends = set[int](), 0, list(range(len(thread.comments)))
-    for index in sorted(ends, key=lambda i: min(i, len(ends) - 1 - i)):
+    keep, used, indexes = set[int](), 0, list(range(len(thread.comments)))
+    for index in sorted(indexes, key=lambda i: min(i, len(indexes) - 1 - i)):
         used += len(thread.comments[index].text)
         if used > room:
             break
         keep.add(index)
-    middle = min(MIDDLE_TEXT, max(0, room) // max(1, len(ends)))
+    middle = min(MIDDLE_TEXT, max(0, room) // max(1, len(indexes)))
     return replace(
         thread,
         comments=tuple(c if i in keep else replace(c, text=c.text[:middle]) for i, c in enumerate(thread.comments)),
@@ -170,7 +170,7 @@ def without_defaults(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _message(fields: Mapping[str, Any]) -> Message:
-    fields = _object(fields)
+    fields = _require_object(fields)
     created = parse_time(fields["created_at"])
     updated = time_or_none(fields.get("updated_at"))
     author = _name(fields.get("author")) or GHOST
@@ -187,20 +187,20 @@ def _message(fields: Mapping[str, Any]) -> Message:
 
 
 def _ending_events(fields: Mapping[str, Any]) -> tuple[TimelineEvent, ...]:
-    """The events of a thread that was closed at least once; nobody needs those of others."""
+    """The events of a thread that was closed at least once; those of others are not needed."""
     events = sorted(_events(fields), key=lambda event: (event.at, event.name, str(event.source or "")))
-    ended = fields.get("state") == "closed" or any(event.name == "closed" for event in events)
-    return tuple(events) if ended else ()
+    was_closed = fields.get("state") == "closed" or any(event.name == "closed" for event in events)
+    return tuple(events) if was_closed else ()
 
 
 def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
-    found = []
-    for event in map(_object, [*_list(fields, "events"), *_list(fields, "xrefs")]):
+    events = []
+    for event in map(_require_object, [*_list(fields, "events"), *_list(fields, "xrefs")]):
         if event.get("event") not in KEPT_EVENTS:
             continue
         source = event.get("source", event.get("from"))
         kind = event.get("source_kind", event.get("type"))
-        found.append(
+        events.append(
             TimelineEvent(
                 name=event["event"],
                 at=parse_time(event.get("at") or event["date"]),
@@ -211,12 +211,12 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
                 comment=parse_number(event.get("comment")),
             )
         )
-    return found
+    return events
 
 
 def _merged_at(fields: Mapping[str, Any]) -> datetime | None:
-    """When it was merged, from an archive that has this as an event only."""
-    events = (event for event in map(_object, _list(fields, "events")) if event.get("event") == "merged")
+    """When it was merged, from an archive that has this only as an event."""
+    events = (event for event in map(_require_object, _list(fields, "events")) if event.get("event") == "merged")
     return next((parse_time(event.get("at") or event["date"]) for event in events), None)
 
 
@@ -225,30 +225,32 @@ def _last_closer(events: tuple[TimelineEvent, ...]) -> str | None:
 
 
 def _reactions(fields: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    counts = {_name(name): parse_number(count) for name, count in _object(fields.get("reactions") or {}).items()}
+    counts = {
+        _name(name): parse_number(count) for name, count in _require_object(fields.get("reactions") or {}).items()
+    }
     return tuple(sorted((name, count) for name, count in counts.items() if count))
 
 
 def _labels(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    given = (label["name"] if isinstance(label, Mapping) else label for label in _list(fields, "labels"))
-    return tuple(name for name in map(_name, given) if name)[:MAX_LABELS]
+    names = (label["name"] if isinstance(label, Mapping) else label for label in _list(fields, "labels"))
+    return tuple(name for name in map(_name, names) if name)[:MAX_LABELS]
 
 
 def _name(value: object) -> str:
-    return _readable(value)[:MAX_NAME]
+    return _require_text(value)[:MAX_NAME]
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
-    return _readable(fields.get(name))
+    return _require_text(fields.get(name))
 
 
-def _readable(value: object) -> str:
+def _require_text(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
         return clean(value)
     raise ValueError(f"not a text: {type(value).__name__}")
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _require_object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"not an object: {type(value).__name__}")
     return value
@@ -297,5 +299,5 @@ def parse_time(value: object) -> datetime:
 
 
 def time_or_none(value: object) -> datetime | None:
-    """As `parse_time`, but None for an empty value."""
+    """Like `parse_time`, but None for an empty value."""
     return parse_time(value) if value else None

@@ -8,16 +8,16 @@ from time import monotonic, perf_counter
 
 from bot.domain.answer import Context, Speak
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.evaluate import masked, rank_of
+from bot.evaluation.evaluate import mask_citations, rank_of
 from bot.evaluation.labels import LinkLabels
-from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
+from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, past_libraries
 from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
 from bot.reading.analyzer import terms
 from bot.recall.answer import decide, recall
-from bot.recall.library import WithoutWords
-from bot.recall.mentions import canonical_chain, referenced
+from bot.recall.library import RedactedLibrary
+from bot.recall.mentions import canonical_chain, referenced_numbers
 from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
 from bot.settings.schema import Settings
 
@@ -26,7 +26,7 @@ Render = Callable[[Thread, Context], str]
 
 
 @dataclass(frozen=True)
-class Watch:
+class ReplayOptions:
     """How to replay threads. ``render`` None leaves the comments out; ``trains``: word vectors are trained."""
 
     ranking: RankingModels
@@ -47,32 +47,32 @@ class ReplayedHits:
 def replay(
     history: ReplayHistory,
     links: LinkLabels,
-    asked: Sequence[Thread],
-    watch: Watch,
+    threads: Sequence[Thread],
+    watch: ReplayOptions,
     tick: Progress = lambda _: None,
     until: float | None = None,
 ) -> Iterator[ReplayedHits]:
-    """Replay these threads, newest first, each against the older ones then; stops at ``until`` (monotonic time)."""
-    for epoch, past in pasts(history, reversed(epochs(history, asked)), trains=watch.trains):
-        library = past.ranked_by(watch.ranking)
-        for thread in reversed(epoch.asked):
+    """Replay these threads, newest first, each against the memory of its time; stops at ``until`` (monotonic time)."""
+    for epoch, past in past_libraries(history, reversed(epochs(history, threads)), trains=watch.trains):
+        library = past.with_ranking(watch.ranking)
+        for thread in reversed(epoch.threads):
             if until is not None and monotonic() > until:
                 return
-            yield _one(thread, library, links.relations(thread), watch)
+            yield _replay_thread(thread, library, links.relations(thread), watch)
             tick(1)
 
 
-def newest(history: ReplayHistory, count: int) -> list[Thread]:
+def newest_issues(history: ReplayHistory, count: int) -> list[Thread]:
     """The newest issues that a person opened, oldest first."""
-    fit = [thread for thread in history.threads if thread.kind.traits.is_answered and not thread.is_bot]
-    return fit[-count:]
+    eligible = [thread for thread in history.threads if thread.kind.traits.is_answered and not thread.is_bot]
+    return eligible[-count:]
 
 
-def _one(thread: Thread, library: PastLibrary, relations: Relations, watch: Watch) -> ReplayedHits:
-    opened = masked(thread, ())
+def _replay_thread(thread: Thread, library: PastLibrary, relations: Relations, watch: ReplayOptions) -> ReplayedHits:
+    opened = mask_citations(thread, ())
     started = perf_counter()
-    ordered, best = _best(opened, library, watch)
-    candidates, related = tuple(one.candidate for one in best), relations.all
+    ordered, best = _rank_candidates(opened, library, watch)
+    candidates, related = tuple(match.candidate for match in best), relations.all
     hits = tuple(
         ShownThread(
             id=c.entry.id,
@@ -82,33 +82,39 @@ def _one(thread: Thread, library: PastLibrary, relations: Relations, watch: Watc
             confidence=c.confidence,
             is_shown=c.similarity >= watch.settings.troubleshooting.similarity_threshold,
             related=c.is_any_of(related),
-            why=one.why,
+            why=match.why,
         )
-        for c, one in zip(candidates, best, strict=True)
+        for c, match in zip(candidates, best, strict=True)
     )
     ms = 1000 * (perf_counter() - started)
     rank = rank_of(related, ordered)
-    said = _comment(opened, library, watch)
-    one = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *said)
-    return ReplayedHits(one, candidates)
+    comment = _write_comment(opened, library, watch)
+    replayed = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *comment)
+    return ReplayedHits(replayed, candidates)
 
 
-def _best(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[Sequence[Candidate], Sequence[SimilarThread]]:
-    """All candidates in order, and those that fill the places of a comment, as in `recall`."""
-    before, place = opened.created_at, watch.place
-    known = [key for one in referenced(opened, place) for key in canonical_chain(one, library, before, place.repo)]
-    ranked = find_candidates(opened, library, before, known)
+def _rank_candidates(
+    opened: Thread, library: PastLibrary, watch: ReplayOptions
+) -> tuple[Sequence[Candidate], Sequence[SimilarThread]]:
+    """All candidates in order, and those that a comment would list, as in `recall`."""
+    before, address = opened.created_at, watch.place
+    mentioned = [
+        key
+        for number in referenced_numbers(opened, address)
+        for key in canonical_chain(number, library, before, address.repo)
+    ]
+    ranked = find_candidates(opened, library, before, mentioned)
     if not terms(opened.title):
         return ranked.candidates, ()
     limits = watch.settings.troubleshooting
-    library_read = WithoutWords(library, watch.settings.ignore.people)
-    found = [one for one in judge_candidates(opened, ranked, library_read, before) if one.why]
-    closed = [one for one in found if one.thread.is_closed][: limits.max_results]
-    still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
+    library_read = RedactedLibrary(library, watch.settings.ignore.people)
+    similar = [hit for hit in judge_candidates(opened, ranked, library_read, before) if hit.why]
+    closed = [hit for hit in similar if hit.thread.is_closed][: limits.max_results]
+    still_open = [hit for hit in similar if not hit.thread.is_closed][: limits.open_results]
     return ranked.candidates, (*closed, *still_open)
 
 
-def _comment(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[str, int]:
+def _write_comment(opened: Thread, library: PastLibrary, watch: ReplayOptions) -> tuple[str, int]:
     if watch.render is None:
         return "", 0
     answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))

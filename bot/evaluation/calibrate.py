@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
-from bot.evaluation.metrics import best_hits, reaching
+from bot.evaluation.metrics import best_hits, count_reaching
 from bot.evaluation.results import Replayed
 from bot.ranking.weights import RankingWeights
 
@@ -34,10 +34,12 @@ class Calibration:
     is_own: bool
 
 
-def refitted(seen: Sequence[ReplayedHits], model: RankingWeights, feedback: Feedback = NO_FEEDBACK) -> RankingWeights:
+def refit_confidence(
+    seen: Sequence[ReplayedHits], model: RankingWeights, feedback: Feedback = NO_FEEDBACK
+) -> RankingWeights:
     """The model with confidences drawn towards the feedback on hits that people saw.
 
-    Links have no part in it: most threads worth showing are never linked, so links teach the order alone.
+    Links play no part: most threads worth showing are never linked, so links teach only the order.
     """
     from bot.ranking.fit import fit_probability
 
@@ -57,50 +59,50 @@ def refitted(seen: Sequence[ReplayedHits], model: RankingWeights, feedback: Feed
     return replace(model, confidence=weights, intercept=intercept)
 
 
-def by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) -> Calibration:
+def cut_by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) -> Calibration:
     """The cut at which this share of the threads has a hit to show."""
     if len(replayed) < LEAST_THREADS:
-        return _kept(model, f"only {len(replayed)} issues could be replayed, {LEAST_THREADS} are needed")
-    best = sorted((_best(one) for one in replayed), reverse=True)
+        return _keep_cut(model, f"only {len(replayed)} issues could be replayed, {LEAST_THREADS} are needed")
+    best = sorted((_best_confidence(one) for one in replayed), reverse=True)
     cut = best[min(len(best) - 1, max(0, round(share * len(best)) - 1))]
     if cut <= 0:
-        return _kept(model, f"fewer than {share:.0%} of the issues have any candidate")
+        return _keep_cut(model, f"fewer than {share:.0%} of the issues have any candidate")
     return Calibration(model.with_cut(cut), f"{share:.1%} of {len(replayed)} replayed issues have a hit", True)
 
 
-def by_precision(replayed: Sequence[Replayed], model: RankingWeights, precision: float) -> Calibration:
+def cut_by_precision(replayed: Sequence[Replayed], model: RankingWeights, precision: float) -> Calibration:
     """The lowest cut at which this share of the comments shows a thread that people linked later.
 
     Links understate, see `bot.evaluation.metrics`: 0.3 of the comments with a link is about 0.8 of them worth reading.
     """
     best, related = best_hits(replayed, attrgetter("confidence"))
     for cut in sorted({*best, *related}):
-        count, good = reaching(best, cut), reaching(related, cut)
-        if count >= LEAST_SPOKEN and good / count >= precision:
+        count, linked = count_reaching(best, cut), count_reaching(related, cut)
+        if count >= LEAST_SPOKEN and linked / count >= precision:
             reason = f"{count} comments of {len(replayed)} issues at {precision:.0%}"
             return Calibration(model.with_cut(cut), reason, True)
-    return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
+    return _keep_cut(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
 
 
 def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:
-    """The vector fields by which anything was found."""
+    """The vector fields that found anything."""
     return frozenset(name for one in seen for candidate in one.candidates for name in candidate.hit.near)
 
 
-def recut(one: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:
+def rescore(replay: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:
     """The same replay with the similarities of another model."""
     hits = []
-    for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
+    for candidate, hit in zip(replay.candidates, replay.replayed.hits, strict=True):
         confidence = model.probability(candidate.evidence)
         similarity = model.similarity(confidence)
-        shown = similarity >= threshold
-        hits.append(replace(hit, confidence=confidence, similarity=similarity, is_shown=shown))
-    return replace(one, replayed=replace(one.replayed, hits=tuple(hits)))
+        is_shown = similarity >= threshold
+        hits.append(replace(hit, confidence=confidence, similarity=similarity, is_shown=is_shown))
+    return replace(replay, replayed=replace(replay.replayed, hits=tuple(hits)))
 
 
-def _best(one: Replayed) -> float:
-    return max((hit.confidence for hit in one.hits), default=0.0)
+def _best_confidence(replayed: Replayed) -> float:
+    return max((hit.confidence for hit in replayed.hits), default=0.0)
 
 
-def _kept(model: RankingWeights, why: str) -> Calibration:
-    return Calibration(model, f"the cut is kept as it is: {why}", False)
+def _keep_cut(model: RankingWeights, reason: str) -> Calibration:
+    return Calibration(model, f"the cut is kept as it is: {reason}", False)

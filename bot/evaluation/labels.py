@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from bot.domain.changes import AnswerRecord, Request, wrong_pairs
 from bot.domain.thread import Thread, ThreadId, TimelineEvent
 from bot.evaluation.results import Relations
-from bot.reading.endings.engine import original_named
+from bot.reading.endings.engine import find_original
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import statements
 from bot.reading.references import find_references, find_title_references
@@ -24,16 +24,16 @@ Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
 NO_FEEDBACK: Feedback = {}
 
 
-def feedback_of(said: Iterable[AnswerRecord], requests: Iterable[Request]) -> Feedback:
+def feedback_of(answers: Iterable[AnswerRecord], requests: Iterable[Request]) -> Feedback:
     """Whether people found the matches helpful that they were shown.
 
-    The thumbs on a comment judge its match if it shows only one; with several nobody knows which is meant. A pair that
-    was called wrong is wrong in both directions, whatever the thumbs say.
+    The thumbs on a comment judge its match if it shows only one; with several, they could mean any. A pair that was
+    called wrong is wrong in both directions, whatever the thumbs say.
     """
     thumbs = {
-        (one.id, one.matches[0][0]): one.ups > one.downs
-        for one in said
-        if len(one.matches) == 1 and one.ups != one.downs
+        (record.id, record.matches[0][0]): record.ups > record.downs
+        for record in answers
+        if len(record.matches) == 1 and record.ups != record.downs
     }
     unlike = {pair for one, other in wrong_pairs(requests) for pair in ((one, other), (other, one))}
     return thumbs | dict.fromkeys(unlike, False)
@@ -52,19 +52,19 @@ class Mark:
 def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
     """The links that were made in a thread after it was opened, oldest first.
 
-    The author's own links count only where they call the thread a duplicate, which they did not know when they opened
-    it. Threads that the opening text points at do not count, because nobody had to find them; nor do links by bots.
+    The author's own links count only if they call the thread a duplicate, which they did not know when they opened it.
+    Threads mentioned in the opening text do not count, because nobody had to find them; nor do links by bots.
     """
     thread = replace(thread, events=tuple(event for event in thread.events if not _is_mark_of_bot(event)))
     number = thread.id if isinstance(thread.id, int) else None
-    own = find_title_references(thread.title, repo=repo, number=number)
-    own += find_references(thread.body, repo=repo, number=number)
-    known = {reference.number for reference in own if reference.owner is None}
-    found = [mark for mark in _said(thread, repo) if mark.target not in known and mark.target != thread.id]
-    return sorted(found, key=lambda mark: mark.at)
+    mentioned = find_title_references(thread.title, repo=repo, number=number)
+    mentioned += find_references(thread.body, repo=repo, number=number)
+    known = {reference.number for reference in mentioned if reference.owner is None}
+    marked = [mark for mark in _stated_marks(thread, repo) if mark.target not in known and mark.target != thread.id]
+    return sorted(marked, key=lambda mark: mark.at)
 
 
-def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
+def _stated_marks(thread: Thread, repo: str | None) -> Iterator[Mark]:
     number = thread.id if isinstance(thread.id, int) else None
     for event in thread.events if thread.flips else ():
         if event.name == "marked_as_duplicate" and event.source is not None:
@@ -76,7 +76,7 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
     for comment in thread.comments:
         if comment.is_bot:
             continue
-        for target in _duplicates(comment.text, thread.id):
+        for target in _named_originals(comment.text, thread.id):
             yield Mark(thread.id, target, comment.created_at, True)
         if comment.author == thread.author:
             continue
@@ -86,37 +86,37 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
 
 
 def first_original(thread: Thread) -> tuple[ThreadId, datetime] | None:
-    """The thread that this one was first closed as a duplicate of, and since when that was known.
+    """The thread that this one was first closed as a duplicate of, and when that became known.
 
-    Later events do not change it, even if the closing was taken back: a look at the past must not know the future.
+    Later events do not change it, even a reopening: a replay of the past must not know the future.
     """
-    for moment in _endings(thread):
-        # Only the newest state reason is known, which may belong to a later closing.
+    for moment in _ending_times(thread):
+        # Only the newest state reason is known, and it may belong to a later closing.
         target = outcome(replace(thread.as_of(moment), state_reason=None)).duplicate_of
         if target is not None:
             return target, moment
     return None
 
 
-def _endings(thread: Thread) -> list[datetime]:
-    """The moments at which the ending may have become known: the closings, and what followed within two minutes."""
+def _ending_times(thread: Thread) -> list[datetime]:
+    """The moments when the ending may have become known: the closings, and what followed within two minutes."""
     closings = thread.flips[::2]
-    said = (c.created_at for c in thread.comments)
-    late = [at for at in said if any(at - _LATE <= closed <= at for closed in closings)]
+    comment_times = (c.created_at for c in thread.comments)
+    late_times = [at for at in comment_times if any(at - _LATE <= closed <= at for closed in closings)]
     marked = [event.at for event in thread.events if event.name == "marked_as_duplicate" and closings]
-    return sorted({*closings, *late, *(at for at in marked if at > closings[0])})
+    return sorted({*closings, *late_times, *(at for at in marked if at > closings[0])})
 
 
 def _is_mark_of_bot(event: TimelineEvent) -> bool:
     return event.name.endswith("marked_as_duplicate") and event.actor.endswith("[bot]")
 
 
-def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
+def _named_originals(text: str, own: ThreadId) -> Iterator[ThreadId]:
     """The threads that a comment calls the original."""
     if "dup" not in text.lower():
         return
     for sentence in statements(text):
-        original = original_named(sentence, own)
+        original = find_original(sentence, own)
         if original is not None:
             yield original
 
@@ -128,7 +128,7 @@ class LinkLabels:
     """
 
     def __init__(
-        self, created: Mapping[ThreadId, datetime], found: Iterable[Mark], feedback: Feedback = NO_FEEDBACK
+        self, created: Mapping[ThreadId, datetime], all_marks: Iterable[Mark], feedback: Feedback = NO_FEEDBACK
     ) -> None:
         self.created = created
         self.feedback = feedback
@@ -136,12 +136,12 @@ class LinkLabels:
         for (thread, match), helps in feedback.items():
             self._opinions.setdefault(thread, {})[match] = helps
         self._marks: dict[ThreadId, list[Mark]] = {}
-        self._joins: dict[ThreadId, list[tuple[ThreadId, datetime]]] = {}
-        for mark in found:
+        self._neighbours: dict[ThreadId, list[tuple[ThreadId, datetime]]] = {}
+        for mark in all_marks:
             self._marks.setdefault(mark.thread, []).append(mark)
             if mark.is_duplicate and mark.target in created:
-                self._joins.setdefault(mark.thread, []).append((mark.target, mark.at))
-                self._joins.setdefault(mark.target, []).append((mark.thread, mark.at))
+                self._neighbours.setdefault(mark.thread, []).append((mark.target, mark.at))
+                self._neighbours.setdefault(mark.target, []).append((mark.thread, mark.at))
         self._before: datetime | None = None
 
     @classmethod
@@ -151,55 +151,55 @@ class LinkLabels:
 
     def known_at(self, moment: datetime) -> LinkLabels:
         """The links that had been made before that moment."""
-        known = copy(self)
-        known._before = moment if self._before is None else min(moment, self._before)
-        return known
+        labels = copy(self)
+        labels._before = moment if self._before is None else min(moment, self._before)
+        return labels
 
-    def joined(self, found: Iterable[Mark]) -> LinkLabels:
-        return LinkLabels(self.created, [*self._all(), *found], self.feedback)
+    def with_marks(self, more: Iterable[Mark]) -> LinkLabels:
+        return LinkLabels(self.created, [*self._known_marks(), *more], self.feedback)
 
     def relations(self, thread: Thread) -> Relations:
-        """The threads older than this one that it was linked to, whenever that was."""
+        """The threads older than this one that it was linked to, at any time."""
         duplicates = self._older(self._group(thread.id), thread)
-        others = self._older({mark.target for mark in self._of(thread.id)}, thread)
-        unlike, liked = self._judged(thread, helps=False), self._judged(thread, helps=True)
+        others = self._older({mark.target for mark in self._marks_of(thread.id)}, thread)
+        unlike, liked = self._rated_threads(thread, helps=False), self._rated_threads(thread, helps=True)
         return Relations(duplicates - unlike, (others | liked) - duplicates - unlike)
 
     def duplicates(self) -> list[ThreadId]:
-        """The threads that were called a duplicate of an older one that is known, oldest first."""
-        marked = (m.thread for m in self._all() if m.is_duplicate and self._is_older(m.target, m.thread))
+        """The threads that were called a duplicate of a known, older one, oldest first."""
+        marked = (m.thread for m in self._known_marks() if m.is_duplicate and self._is_older(m.target, m.thread))
         return sorted(dict.fromkeys(marked), key=lambda key: self.created[key])
 
     def first_duplicate_mark(self, key: ThreadId) -> datetime | None:
         """When the thread was first called a duplicate of an older one."""
-        found = (m.at for m in self._of(key) if m.is_duplicate and self._is_older(m.target, key))
-        return min(found, default=None)
+        moments = (m.at for m in self._marks_of(key) if m.is_duplicate and self._is_older(m.target, key))
+        return min(moments, default=None)
 
-    def _all(self) -> Iterator[Mark]:
-        return (mark for key in self._marks for mark in self._of(key))
+    def _known_marks(self) -> Iterator[Mark]:
+        return (mark for key in self._marks for mark in self._marks_of(key))
 
-    def _of(self, key: ThreadId) -> Iterator[Mark]:
+    def _marks_of(self, key: ThreadId) -> Iterator[Mark]:
         return (mark for mark in self._marks.get(key, ()) if self._is_known(mark.at))
 
     def _is_known(self, at: datetime) -> bool:
         return self._before is None or at < self._before
 
     def _group(self, key: ThreadId) -> set[ThreadId]:
-        """The thread and all that marks of duplicates connect with it, in either direction."""
+        """The thread and all threads that duplicate marks connect with it, in either direction."""
         group, todo = {key}, [key]
         while todo:
-            for other, at in self._joins.get(todo.pop(), ()):
+            for other, at in self._neighbours.get(todo.pop(), ()):
                 if other not in group and self._is_known(at):
                     group.add(other)
                     todo.append(other)
         return group
 
-    def _judged(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
+    def _rated_threads(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
         opinions = self._opinions.get(thread.id, {})
-        return self._older((key for key, found in opinions.items() if found is helps), thread)
+        return self._older((key for key, is_helpful in opinions.items() if is_helpful is helps), thread)
 
-    def _is_older(self, key: ThreadId, than: ThreadId) -> bool:
-        return key in self.created and than in self.created and self.created[key] < self.created[than]
+    def _is_older(self, key: ThreadId, other: ThreadId) -> bool:
+        return key in self.created and other in self.created and self.created[key] < self.created[other]
 
     def _older(self, keys: Iterable[ThreadId], thread: Thread) -> frozenset[ThreadId]:
         return frozenset(key for key in keys if key in self.created and self.created[key] < thread.created_at)

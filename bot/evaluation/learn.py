@@ -1,4 +1,4 @@
-"""Learns from a whole history: word vectors, an order and a cut of the repository's own, and a backtest of them."""
+"""Learns from a whole history: word vectors, the repository's own order and cut, and a backtest of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from time import monotonic
 
 from bot.domain.thread import Thread
-from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
-from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, recut, refitted, vector_fields_of
-from bot.evaluation.evaluate import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit_ranking, lessons
+from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
+from bot.evaluation.calibrate import USUAL_SHARE, Calibration, cut_by_share, refit_confidence, rescore, vector_fields_of
+from bot.evaluation.evaluate import LEAST_EXAMPLES, MOST_EXAMPLES, Example, duplicate_examples, fit_ranking
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import ReplayHistory
@@ -23,15 +23,15 @@ Calibrate = Callable[[Sequence[ReplayedHits], RankingModels], Calibration]
 
 @dataclass(frozen=True)
 class Learner:
-    """A history to learn from, for so many ``seconds``. ``watch`` replays threads with the shipped ranking."""
+    """A history to learn from, within ``seconds``. ``watch`` replays threads with the shipped ranking."""
 
     history: ReplayHistory
     links: LinkLabels
-    watch: Watch
+    watch: ReplayOptions
     seconds: float = SECONDS
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
-        """Learn everything, and replay it with the comments that would have been written."""
+        """Learn everything, and replay the newest issues with the comments that would have been written."""
         from bot.ranking.word_vectors import encode_words, train_embeddings
 
         texts = [(document.title, document.body) for document in self.history.documents]
@@ -48,13 +48,13 @@ class Learner:
         return self.own_cut(order, usual, REPLAYED, self.seconds / 3, tick)[0]
 
     def own_order(self, seconds: float) -> RankingModels:
-        """The ranking fitted to the newest marked duplicates; the shipped one where there are too few."""
-        until, found = monotonic() + seconds, list[Example]()
-        for one in lessons(self.history, self.links, shipped(), until):
-            found.append(one)
-            if len(found) == MOST_EXAMPLES:
+        """The ranking fitted to the newest marked duplicates; the shipped one if there are too few."""
+        until, examples = monotonic() + seconds, list[Example]()
+        for example in duplicate_examples(self.history, self.links, shipped(), until):
+            examples.append(example)
+            if len(examples) == MOST_EXAMPLES:
                 break
-        return fit_ranking(found, shipped()) if len(found) >= LEAST_EXAMPLES else shipped()
+        return fit_ranking(examples, shipped()) if len(examples) >= LEAST_EXAMPLES else shipped()
 
     def own_cut(
         self,
@@ -64,58 +64,58 @@ class Learner:
         seconds: float | None,
         tick: Progress = lambda _: None,
     ) -> tuple[RankingModels, Calibration]:
-        """The ranking with confidences and a cut that are calibrated on a replay."""
-        seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
-        found = calibrate(seen, ranking)
-        evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
+        """The ranking with its confidences and cut calibrated on a replay."""
+        seen = list(self._replay(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
+        calibration = calibrate(seen, ranking)
+        evidence: dict[str, object] = {"cut": calibration.reason, "replayed": len(seen)}
         evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}
-        own = ranking.with_model(vector_fields_of(seen), found.model)
-        return replace(own, provenance={**ranking.provenance, **evidence}), found
+        own = ranking.with_model(vector_fields_of(seen), calibration.model)
+        return replace(own, provenance={**ranking.provenance, **evidence}), calibration
 
     def backtest(
         self, ranking: RankingModels, count: int, seconds: float | None, tick: Progress = lambda _: None
     ) -> Backtest:
-        """Replay the newest issues with this ranking, the newest first while time lasts."""
+        """Replay the newest issues with this ranking, newest first, until the time is up."""
         started = monotonic()
         watch = replace(self.watch, ranking=ranking)
-        seen = [one.replayed for one in self._replayed(watch, count, seconds, tick)]
+        seen = [one.replayed for one in self._replay(watch, count, seconds, tick)]
         return Backtest(
             replayed=tuple(sorted(seen, key=lambda one: (one.created_at, str(one.id)))),
             threads=len(self.history.threads),
             threshold=watch.settings.troubleshooting.similarity_threshold,
-            wanted=len(newest(self.history, count)),
+            wanted=len(newest_issues(self.history, count)),
             seconds=monotonic() - started,
             repo=watch.place.repo or "",
             evidence=ranking.provenance,
         )
 
-    def _replayed(
-        self, watch: Watch, count: int, seconds: float | None, tick: Progress = lambda _: None
+    def _replay(
+        self, watch: ReplayOptions, count: int, seconds: float | None, tick: Progress = lambda _: None
     ) -> Iterator[ReplayedHits]:
         until = None if seconds is None else monotonic() + seconds
-        return replay(self.history, self.links, newest(self.history, count), watch, tick, until)
+        return replay(self.history, self.links, newest_issues(self.history, count), watch, tick, until)
 
 
 def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Feedback = NO_FEEDBACK) -> Calibration:
-    """The cut that gives the usual share of issues a hit, but never below the shipped one: a repository where little
-    repeats gets fewer comments, not worse ones."""
+    """The cut at which the usual share of issues has a hit, but never below the shipped cut: if little repeats, there
+    are fewer comments, not worse ones."""
     model = ranking.model(vector_fields_of(seen))
-    own = refitted(seen, model, feedback)
-    replayed = [recut(one, own, 0.0).replayed for one in seen]
-    found = by_share(replayed, own, USUAL_SHARE)
-    if found.model.cut < model.cut:
+    own = refit_confidence(seen, model, feedback)
+    replayed = [rescore(hits, own, 0.0).replayed for hits in seen]
+    calibration = cut_by_share(replayed, own, USUAL_SHARE)
+    if calibration.model.cut < model.cut:
         return replace(
-            found,
-            model=found.model.with_cut(model.cut),
+            calibration,
+            model=calibration.model.with_cut(model.cut),
             reason=f"the shipped one; at it fewer than {USUAL_SHARE:.1%} of {len(seen)} replayed issues have a hit",
             is_own=False,
         )
-    return found
+    return calibration
 
 
 def read_history(
     threads: Sequence[Thread],
-    watch: Watch,
+    watch: ReplayOptions,
     seconds: float = SECONDS,
     embedder: Embedder | None = None,
     feedback: Feedback = NO_FEEDBACK,

@@ -1,8 +1,8 @@
 """The figures of an evaluation: how high the right thread ranks, and how well confidence predicts that it is right.
 
-Labels understate. A thread counts as related only where people linked it, and mostly nobody does: of 40 hits with high
-confidence that were never linked, read by hand, 29 (about 70 %) were really related. So precision here is a lower
-bound, and a hit without a link is "not linked by anyone", never "wrong".
+Labels understate. A thread counts as related only if people linked it, and mostly nobody does: 40 hits with high
+confidence that were never linked were read by hand, and 29 (about 70 %) were really related. So precision here is a
+lower bound, and a hit without a link is "not linked by anyone", never "wrong".
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ class RankMetrics:
 
     @classmethod
     def of(cls, ranks: Iterable[int | None]) -> RankMetrics:
-        """From ranks that count from 1; None where nothing related was found, which counts as 0."""
+        """From ranks that count from 1; None if nothing related was found, which counts as 0."""
         ranks = list(ranks)
         if not ranks:
             return cls(0, {})
-        columns = _credits(ranks).items()
+        columns = _rank_scores(ranks).items()
         return cls(len(ranks), {name: Figure(sum(v) / len(v), *mean_interval(v, SEED)) for name, v in columns})
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON: ``n``, each figure (None without queries), and ``interval`` with [low, high] for each."""
-        names = list(_credits([]))
+        names = list(_rank_scores([]))
         values = {name: _rounded(self.figures[name].value if self.n else None) for name in names}
-        ends = {name: [_rounded(one.low), _rounded(one.high)] for name, one in self.figures.items()}
+        ends = {name: [_rounded(figure.low), _rounded(figure.high)] for name, figure in self.figures.items()}
         return {"n": self.n, **values, "interval": ends}
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Hits of similar confidence: their mean confidence, the share that was related, and how many they are."""
+    """Hits of similar confidence: their mean confidence, the share that was related, and their number."""
 
     confidence: float
     share: float
@@ -88,9 +88,9 @@ def reciprocal_rank(rank: int | None) -> float:
 def rank_differences(ours: Sequence[int | None], theirs: Sequence[int | None]) -> dict[str, Figure]:
     """Ours minus theirs, for each of ``RankMetrics.figures``, on the same queries in the same order.
 
-    Raises ValueError where the two differ in length, or are empty.
+    Raises ValueError if the two differ in length or are empty.
     """
-    left, right = _credits(ours), _credits(theirs)
+    left, right = _rank_scores(ours), _rank_scores(theirs)
     return {name: Figure(*paired_interval(left[name], right[name], SEED)) for name in left}
 
 
@@ -111,12 +111,12 @@ def auc(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
 
 
 def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
-    """The precision at each true case, averaged; equal scores are taken together. None when there is no true case."""
-    true, seen, found, total = sum(labels), 0, 0, 0.0
+    """The precision at each true case, averaged; equal scores count as one step. None without a true case."""
+    true, seen, hits, total = sum(labels), 0, 0, 0.0
     for _, tied in reversed(_by_score(labels, scores)):
         seen += len(tied)
-        found += sum(tied)
-        total += sum(tied) * found / seen
+        hits += sum(tied)
+        total += sum(tied) * hits / seen
     return total / true if true else None
 
 
@@ -131,7 +131,7 @@ def calibration_bins(confidences: Sequence[float], labels: Sequence[bool], bins:
         middle = below + len(tied) / 2
         parts.setdefault(int(middle * bins / len(labels)), []).append((confidence, sum(tied), len(tied)))
         below += len(tied)
-    return tuple(_bin(part) for part in parts.values())
+    return tuple(_make_bin(part) for part in parts.values())
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
@@ -139,8 +139,8 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
 
     ECE over bins of equal counts, as Naeini, Cooper & Hauskrecht (2015) define it; Guo et al. (2017) made it common.
     """
-    count = sum(one.count for one in bins)
-    return sum(abs(one.confidence - one.share) * one.count for one in bins) / count if count else None
+    count = sum(group.count for group in bins)
+    return sum(abs(group.confidence - group.share) * group.count for group in bins) / count if count else None
 
 
 def precision_coverage(replayed: Sequence[Replayed]) -> tuple[Cut, ...]:
@@ -148,24 +148,24 @@ def precision_coverage(replayed: Sequence[Replayed]) -> tuple[Cut, ...]:
     best, related = best_hits(replayed, attrgetter("similarity"))
     cuts = []
     for threshold in sorted({*best, *related}, reverse=True):
-        commented = reaching(best, threshold)
-        cuts.append(Cut(threshold, commented / len(replayed), reaching(related, threshold) / commented))
+        commented = count_reaching(best, threshold)
+        cuts.append(Cut(threshold, commented / len(replayed), count_reaching(related, threshold) / commented))
     return tuple(cuts)
 
 
 def best_hits(replayed: Sequence[Replayed], value: Callable[[ShownThread], float]) -> tuple[list[float], list[float]]:
-    """The highest value among the hits of each thread, and among its related hits, where it has any; both ascending."""
-    of_all = [[value(hit) for hit in one.hits] for one in replayed]
+    """The highest value among the hits of each thread, and among its related hits, if it has any; both ascending."""
+    all_values = [[value(hit) for hit in one.hits] for one in replayed]
     related = [[value(hit) for hit in one.hits if hit.related] for one in replayed]
-    return sorted(max(found) for found in of_all if found), sorted(max(found) for found in related if found)
+    return sorted(max(values) for values in all_values if values), sorted(max(values) for values in related if values)
 
 
-def share_interval(part: int, whole: int) -> tuple[float, float]:
+def share_interval(part: int, total: int) -> tuple[float, float]:
     """The 95 % interval of a share of ``whole`` cases, which are at least one (Wilson 1927)."""
-    z, share = 1.96, part / whole
-    middle = share + z * z / (2 * whole)
-    spread = z * math.sqrt(share * (1 - share) / whole + (z / (2 * whole)) ** 2)
-    return max(0.0, (middle - spread) / (1 + z * z / whole)), min(1.0, (middle + spread) / (1 + z * z / whole))
+    z, share = 1.96, part / total
+    middle = share + z * z / (2 * total)
+    spread = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    return max(0.0, (middle - spread) / (1 + z * z / total)), min(1.0, (middle + spread) / (1 + z * z / total))
 
 
 def hits_of(replayed: Iterable[Replayed]) -> list[ShownThread]:
@@ -179,13 +179,13 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def summary(backtest: Backtest) -> dict[str, object]:
-    """The figures of a replay, ready for JSON; None for what cannot be told from these threads.
+    """The figures of a replay, ready for JSON; None for what these threads cannot show.
 
-    ``n``: threads replayed of ``wanted``; ``threads``: what the memory holds. ``commented_share``: of ``n``.
+    ``n``: threads replayed of ``wanted``; ``threads``: the size of the memory. ``commented_share``: of ``n``.
     ``precision``: share of comments with at least one related hit, ``hit_precision``: share of shown hits that are
     related; both are lower bounds (see the top of this module). ``grades``: a count for each. ``rr@1`` … ``mrr`` with
-    ``interval``: over the ``with_relations`` threads that people linked to an older one. ``auc``: whether the highest
-    confidence of a thread tells those with a related hit from the others; ``hit_auc``, ``ece``: of each hit for itself.
+    ``interval``: over the ``with_relations`` threads that people linked to an older one. ``auc``: how well the highest
+    confidence of a thread separates those with a related hit from the others; ``hit_auc``, ``ece``: over single hits.
     ``ms_p50``, ``ms_p95``: milliseconds of one answer; ``seconds``: of the replay.
     """
     replayed = backtest.replayed
@@ -196,9 +196,9 @@ def summary(backtest: Backtest) -> dict[str, object]:
         "wanted": backtest.wanted,
         "threads": backtest.threads,
         "threshold": backtest.threshold,
-        **_speaking(replayed),
-        **_ranking(replayed),
-        **_confidence(replayed),
+        **_comment_figures(replayed),
+        **_rank_figures(replayed),
+        **_confidence_figures(replayed),
         "ms_p50": _rounded(percentile(times, 0.5)),
         "ms_p95": _rounded(percentile(times, 0.95)),
         "seconds": _rounded(backtest.seconds),
@@ -206,7 +206,7 @@ def summary(backtest: Backtest) -> dict[str, object]:
     }
 
 
-def _speaking(replayed: Sequence[Replayed]) -> dict[str, object]:
+def _comment_figures(replayed: Sequence[Replayed]) -> dict[str, object]:
     grades = Counter(one.grade for one in replayed)
     shown = [hit for one in replayed for hit in one.shown]
     commented = sum(1 for one in replayed if one.shown)
@@ -219,27 +219,27 @@ def _speaking(replayed: Sequence[Replayed]) -> dict[str, object]:
     }
 
 
-def _ranking(replayed: Sequence[Replayed]) -> dict[str, object]:
+def _rank_figures(replayed: Sequence[Replayed]) -> dict[str, object]:
     ranks = RankMetrics.of(one.rank for one in replayed if one.relations.all).as_dict()
     return {"with_relations": ranks.pop("n"), **ranks}
 
 
-def _confidence(replayed: Sequence[Replayed]) -> dict[str, object]:
-    found = [any(hit.related for hit in one.hits) for one in replayed]
+def _confidence_figures(replayed: Sequence[Replayed]) -> dict[str, object]:
+    has_related = [any(hit.related for hit in one.hits) for one in replayed]
     highest = [max((hit.confidence for hit in one.hits), default=0.0) for one in replayed]
     hits = hits_of(replayed)
     labels, confidences = [hit.related for hit in hits], [hit.confidence for hit in hits]
     return {
-        "auc": _rounded(auc(found, highest)),
-        "average_precision": _rounded(average_precision(found, highest)),
+        "auc": _rounded(auc(has_related, highest)),
+        "average_precision": _rounded(average_precision(has_related, highest)),
         "hit_auc": _rounded(auc(labels, confidences)),
         "ece": _rounded(expected_calibration_error(calibration_bins(confidences, labels))),
     }
 
 
-def _credits(ranks: Sequence[int | None]) -> dict[str, list[float]]:
-    found = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in CUTS}
-    return found | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
+def _rank_scores(ranks: Sequence[int | None]) -> dict[str, list[float]]:
+    scores = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in CUTS}
+    return scores | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
 
 
 def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[float, list[bool]]]:
@@ -247,19 +247,19 @@ def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[flo
     return [(score, [label for _, label in tied]) for score, tied in groupby(cases, key=lambda case: case[0])]
 
 
-def _bin(part: Sequence[tuple[float, int, int]]) -> Bin:
+def _make_bin(part: Sequence[tuple[float, int, int]]) -> Bin:
     count = sum(size for _, _, size in part)
     confidence = sum(value * size for value, _, size in part) / count
     return Bin(confidence, sum(true for _, true, _ in part) / count, count)
 
 
-def reaching(ascending: Sequence[float], threshold: float) -> int:
+def count_reaching(ascending: Sequence[float], threshold: float) -> int:
     """How many of these ascending values are not below the threshold."""
     return len(ascending) - bisect_left(ascending, threshold)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return _rounded(part / whole) if whole else None
+def _share(part: int, total: int) -> float | None:
+    return _rounded(part / total) if total else None
 
 
 def _rounded(value: float | None) -> float | None:

@@ -55,7 +55,7 @@ def axis(label: str, highest: float, suffix: str = "", scale: float = 1.0) -> Ax
     step = _round_step(max(highest * (scale or 1.0), 1e-9) / _TICKS)
     step, scale = (step, scale) if scale else (math.ceil(step), 1.0)
     steps = max(1, math.ceil(highest * scale / step - 1e-9))
-    ticks = tuple((place * step / scale, number(place * step) + suffix) for place in range(steps + 1))
+    ticks = tuple((index * step / scale, number(index * step) + suffix) for index in range(steps + 1))
     return Axis(label, ticks[-1][0], ticks)
 
 
@@ -93,13 +93,13 @@ def number(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
-def thinned(points: Sequence[tuple[float, float]], gap: float = 1.0) -> list[tuple[float, float]]:
-    """A curve to the right without the points less than ``gap`` pixels after the last kept one; its ends stay."""
-    kept = list(points[:1])
+def thin_out(points: Sequence[tuple[float, float]], gap: float = 1.0) -> list[tuple[float, float]]:
+    """Drop points less than ``gap`` pixels to the right of the last kept one; keep both ends of the curve."""
+    thinned = list(points[:1])
     for point in points[1:-1]:
-        if point[0] - kept[-1][0] >= gap:
-            kept.append(point)
-    return [*kept, *points[1:][-1:]]
+        if point[0] - thinned[-1][0] >= gap:
+            thinned.append(point)
+    return [*thinned, *points[1:][-1:]]
 
 
 def _round_step(step: float) -> float:
@@ -111,7 +111,7 @@ RANKS: tuple[tuple[str, int, int], ...] = (
     *(("1", 1, 1), ("2–3", 2, 3), ("4–5", 4, 5), ("6–10", 6, 10), ("11–20", 11, 20)),
     ("> 20", 21, 10**9),
 )
-"""The bars of the ranks: name, first and last rank."""
+"""The bars of the rank plot: name, first and last rank."""
 
 _BARS = 14
 """About as many bars as can be told apart on a phone."""
@@ -120,7 +120,7 @@ _HEADROOM = 1.1
 """Height of a plot relative to its highest bar, to leave room for the number above it."""
 
 _STRIP = 46
-"""Height of the strip of counts below the calibration."""
+"""Height of the strip of counts below the calibration plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Plot:
 
 def plot_precision(cuts: Sequence[Cut], threshold: float) -> Plot:
     """Precision against coverage at each threshold, with the present one marked."""
-    present = _at(cuts, threshold)
+    present = _cut_at(cuts, threshold)
     words = "No threshold would have led to a comment."
     if cuts:
         widest = cuts[-1]
@@ -196,7 +196,7 @@ def plot_ranks(ranks: Sequence[int | None]) -> Plot:
         words,
         _ranks_drawing(counts, words) if ranks else "",
         ("Rank", "Issues", "Share"),
-        tuple((name, f"{found:,}", percent(found / len(ranks))) for name, found in counts.items() if ranks),
+        tuple((name, f"{issues:,}", percent(issues / len(ranks))) for name, issues in counts.items() if ranks),
     )
 
 
@@ -209,29 +209,29 @@ def plot_times(times: Sequence[float]) -> Plot:
     counts = [0] * max(1, math.ceil(min(max(times), 2 * most) / step - 1e-9))
     for time in times:
         counts[min(int(time / step), len(counts) - 1)] += 1
-    beyond = max(times) > step * len(counts)
+    has_longer = max(times) > step * len(counts)
     words = f"Half of the issues took at most {milliseconds(half)}, 95 % at most {milliseconds(most)}."
-    names = [f"{number(place * step)} to {number((place + 1) * step)}" for place in range(len(counts))]
-    names[-1] = f"{number((len(counts) - 1) * step)} and more" if beyond else names[-1]
+    names = [f"{number(index * step)} to {number((index + 1) * step)}" for index in range(len(counts))]
+    names[-1] = f"{number((len(counts) - 1) * step)} and more" if has_longer else names[-1]
     return Plot(
         "Time per issue",
-        _TIMES + (" The last bar holds all longer times." if beyond else ""),
+        _TIMES + (" The last bar holds all longer times." if has_longer else ""),
         words,
         _times_drawing(counts, step, (half, most), words),
         ("Milliseconds", "Issues"),
-        tuple((name, f"{found:,}") for name, found in zip(names, counts, strict=True)),
+        tuple((name, f"{issues:,}") for name, issues in zip(names, counts, strict=True)),
     )
 
 
 def grade_bar(counts: Mapping[Grade, int]) -> str:
-    """One bar divided among the grades, in their order; "" without any. The legend is next to it."""
-    whole, start, parts = sum(counts.values()), 0.0, []
+    """One bar divided among the grades, in their order; "" if there are none. The legend is next to it."""
+    total, start, parts = sum(counts.values()), 0.0, []
     for grade in Grade:
-        width = 1000 * counts.get(grade, 0) / max(whole, 1)
+        width = 1000 * counts.get(grade, 0) / max(total, 1)
         parts.append(bar(start, 0, (width, 14), f"fill-{grade.value}") if width else "")
         start += width
     opening = '<svg class="shares" viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true">'
-    return f"{opening}{''.join(parts)}</svg>" if whole else ""
+    return f"{opening}{''.join(parts)}</svg>" if total else ""
 
 
 def similarity_bar(similarity: float) -> str:
@@ -253,10 +253,10 @@ _TIMES = "From the text of an issue to the comment on it, without the network."
 
 
 def _precision_drawing(cuts: Sequence[Cut], present: Cut | None, threshold: float, words: str) -> str:
-    highest = _full_fifth(max(cut.precision for cut in cuts))
-    frame = Frame(_shares("Issues with a comment", 1.0), _shares("Comments with a linked thread", highest))
+    highest = _round_up_to_fifth(max(cut.precision for cut in cuts))
+    frame = Frame(_share_axis("Issues with a comment", 1.0), _share_axis("Comments with a linked thread", highest))
     points = [(frame.at_x(cut.coverage), frame.at_y(cut.precision)) for cut in cuts]
-    parts = [frame.axes(), curve(thinned(points), "curve") if len(points) > 1 else dot(*points[0], 3, "dot")]
+    parts = [frame.axes(), curve(thin_out(points), "curve") if len(points) > 1 else dot(*points[0], 3, "dot")]
     if present:
         x, y = frame.at_x(present.coverage), frame.at_y(present.precision)
         parts += [line((x, TOP), (x, HEIGHT - BOTTOM), "guide"), line((LEFT, y), (x, y), "guide"), dot(x, y, 5, "mark")]
@@ -265,41 +265,44 @@ def _precision_drawing(cuts: Sequence[Cut], present: Cut | None, threshold: floa
     return drawing(words, parts)
 
 
-def _at(cuts: Sequence[Cut], threshold: float) -> Cut | None:
-    """The cut at this threshold; None where it would have led to no comment."""
+def _cut_at(cuts: Sequence[Cut], threshold: float) -> Cut | None:
+    """The cut at this threshold; None if it would have led to no comment."""
     return next((cut for cut in reversed(cuts) if cut.threshold >= threshold), None)
 
 
 def _cut_rows(cuts: Sequence[Cut], threshold: float) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for wanted in sorted({*(place / 20 for place in range(4, 20)), threshold}, reverse=True):
-        if reached := _at(cuts, wanted):
-            name = number(wanted) + (" (present)" if wanted == threshold else "")
-            rows.append((name, percent(reached.coverage), percent(reached.precision)))
+    for level in sorted({*(step / 20 for step in range(4, 20)), threshold}, reverse=True):
+        if cut := _cut_at(cuts, level):
+            name = number(level) + (" (present)" if level == threshold else "")
+            rows.append((name, percent(cut.coverage), percent(cut.precision)))
     return rows
 
 
 def _calibration_drawing(bins: Sequence[Bin], confidences: Sequence[float], words: str) -> str:
-    end = _full_fifth(max([*confidences, *(one.share for one in bins)]))
-    frame = Frame(_shares("Confidence", end), _shares("Linked later", end))
+    end = _round_up_to_fifth(max([*confidences, *(group.share for group in bins)]))
+    frame = Frame(_share_axis("Confidence", end), _share_axis("Linked later", end))
     parts = [frame.axes(), line((frame.at_x(0), frame.at_y(0)), (frame.at_x(end), frame.at_y(end)), "guide")]
-    for one in bins:
-        x = frame.at_x(one.confidence)
-        low, high = share_interval(round(one.share * one.count), one.count)
-        parts += [line((x, frame.at_y(low)), (x, frame.at_y(high)), "whisker"), dot(x, frame.at_y(one.share), 4, "dot")]
-    return drawing(words, [*parts, *_strip(confidences, end)], HEIGHT + _STRIP)
+    for group in bins:
+        x = frame.at_x(group.confidence)
+        low, high = share_interval(round(group.share * group.count), group.count)
+        parts += [
+            line((x, frame.at_y(low)), (x, frame.at_y(high)), "whisker"),
+            dot(x, frame.at_y(group.share), 4, "dot"),
+        ]
+    return drawing(words, [*parts, *_count_strip(confidences, end)], HEIGHT + _STRIP)
 
 
-def _strip(confidences: Sequence[float], end: float) -> list[str]:
+def _count_strip(confidences: Sequence[float], end: float) -> list[str]:
     counts = [0] * 10
     for confidence in confidences:
         counts[min(9, int(confidence / end * 10))] += 1
     width, floor = (WIDTH - LEFT - RIGHT) / 10, HEIGHT + _STRIP - 4
     parts = [text(LEFT - 6, floor, "Hits", "tick end")]
-    for place, found in enumerate(counts):
-        height, x = 26 * found / max(counts), LEFT + place * width
-        parts.append(bar(x + 1, floor - height, (width - 2, height), "bar-quiet") if found else "")
-        parts.append(text(x + width / 2, floor - height - 4, f"{found:,}", "tick middle small"))
+    for index, hits in enumerate(counts):
+        height, x = 26 * hits / max(counts), LEFT + index * width
+        parts.append(bar(x + 1, floor - height, (width - 2, height), "bar-quiet") if hits else "")
+        parts.append(text(x + width / 2, floor - height - 4, f"{hits:,}", "tick middle small"))
     return parts
 
 
@@ -307,26 +310,26 @@ def _ranks_drawing(counts: Mapping[str, int], words: str) -> str:
     slot = (WIDTH - LEFT - RIGHT) / len(counts)
     frame = Frame(Axis("Rank", 1.0, ()), axis("Issues", max(counts.values()) * _HEADROOM, scale=0))
     parts = [frame.axes()]
-    for place, (name, found) in enumerate(counts.items()):
-        top, x = frame.at_y(found), LEFT + place * slot
+    for index, (name, issues) in enumerate(counts.items()):
+        top, x = frame.at_y(issues), LEFT + index * slot
         style = "bar-quiet" if name == "not found" else "bar-full"
-        parts.append(bar(x + 5, top, (slot - 10, HEIGHT - BOTTOM - top), style) if found else "")
-        parts.append(text(x + slot / 2, top - 5, f"{found:,}", "value middle"))
+        parts.append(bar(x + 5, top, (slot - 10, HEIGHT - BOTTOM - top), style) if issues else "")
+        parts.append(text(x + slot / 2, top - 5, f"{issues:,}", "value middle"))
         parts.append(text(x + slot / 2, HEIGHT - BOTTOM + 15, name, "tick middle small"))
     return drawing(words, parts)
 
 
 def _times_drawing(counts: Sequence[int], step: float, marks: tuple[float, float], words: str) -> str:
-    along = axis("Milliseconds", step * len(counts))
+    x_axis = axis("Milliseconds", step * len(counts))
     end = step * len(counts)
     frame = Frame(
-        Axis(along.label, end, tuple(tick for tick in along.ticks if tick[0] <= end)),
+        Axis(x_axis.label, end, tuple(tick for tick in x_axis.ticks if tick[0] <= end)),
         axis("Issues", max(counts) * _HEADROOM, scale=0),
     )
     parts = [frame.axes()]
-    for place, found in enumerate(counts):
-        left, right, top = frame.at_x(place * step), frame.at_x((place + 1) * step), frame.at_y(found)
-        parts.append(bar(left + 1, top, (right - left - 2, HEIGHT - BOTTOM - top), "bar-full") if found else "")
+    for index, issues in enumerate(counts):
+        left, right, top = frame.at_x(index * step), frame.at_x((index + 1) * step), frame.at_y(issues)
+        parts.append(bar(left + 1, top, (right - left - 2, HEIGHT - BOTTOM - top), "bar-full") if issues else "")
     for value, name, y in ((marks[0], "p50", TOP - 4), (marks[1], "p95", TOP + 10)):
         x = frame.at_x(value)
         side, gap = ("start", 5) if x < WIDTH * 0.7 else ("end", -5)
@@ -335,9 +338,9 @@ def _times_drawing(counts: Sequence[int], step: float, marks: tuple[float, float
     return drawing(words, parts)
 
 
-def _shares(label: str, end: float) -> Axis:
+def _share_axis(label: str, end: float) -> Axis:
     return axis(label, end, "\u00a0%", 100)
 
 
-def _full_fifth(share: float) -> float:
+def _round_up_to_fifth(share: float) -> float:
     return min(1.0, max(1, math.ceil(share * 5 - 1e-9)) / 5)

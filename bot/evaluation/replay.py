@@ -1,8 +1,8 @@
-"""Memory as it was: every thread is asked against the older ones only, with vectors learned from those before it.
+"""Memory as it was: each thread is compared with older ones only, with vectors learned from earlier threads.
 
 A replay goes through history in epochs. At the start of each, the word vectors are trained on the threads before it and
-the product's own index is built with them. So the vectors of an epoch are as stale as those of a repository that learns
-again whenever it has grown by GROWTH.
+the product's own index is built with them. So the vectors of an epoch are as stale as in a repository that learns again
+whenever it has grown by GROWTH.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
 from bot.index import build_index, open_index
 from bot.index.document import bare_document
-from bot.index.protocol import Index, IndexDocument, Narrowing, Query
-from bot.memory.model_store import Embedder, LearnedModel, embedded
+from bot.index.protocol import Index, IndexDocument, Query, SearchOptions
+from bot.memory.model_store import Embedder, LearnedModel, embed
 from bot.ranking.weights import RankingModels, shipped
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ FIRST = 50
 
 @dataclass(frozen=True)
 class ReplayHistory:
-    """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
+    """All threads of a repository in the order of their creation, each with its terms for the index.
 
-    ``vector_fields`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by
+    ``vector_fields`` are the vectors of a downloaded model (``embedder``), which was not trained on this history, by
     thread. ``trained`` caches the word vectors by the number of first threads that they were trained on.
     """
 
@@ -56,13 +56,13 @@ class ReplayHistory:
     def read(
         cls, threads: Iterable[Thread], embedder: Embedder | None = None, tick: Progress = lambda _: None
     ) -> ReplayHistory:
-        """The history of these threads; ``tick`` is called with 1 for each."""
+        """Return the history of these threads; ``tick`` is called with 1 for each."""
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
         documents, fields = [], {}
         for thread in ordered:
             documents.append(_document(thread))
             if embedder:
-                fields[thread.id] = embedded(thread, embedder)
+                fields[thread.id] = embed(thread, embedder)
             tick(1)
         return cls(ordered, documents, fields, embedder)
 
@@ -72,25 +72,25 @@ class ReplayHistory:
 
 
 class PastLibrary:
-    """A library of the threads before the end of an epoch; each question names its moment."""
+    """A library of the threads before the end of an epoch; each query gives its moment."""
 
     def __init__(
         self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
     ) -> None:
         self._index, self._learned, self._window = index, learned, window
         self._threads = {thread.id: thread for thread in history.threads[:end]}
-        self.entries, self.rarity, self.held_by = index.entries, index.rarity, index.held_by
+        self.entries, self.rarity, self.joint_frequency = index.entries, index.rarity, index.joint_frequency
 
-    def ranked_by(self, ranking: RankingModels) -> PastLibrary:
-        other = copy(self)
-        other._learned = replace(self._learned, ranking=ranking)
-        return other
+    def with_ranking(self, ranking: RankingModels) -> PastLibrary:
+        library = copy(self)
+        library._learned = replace(self._learned, ranking=ranking)
+        return library
 
-    def within(self, window: timedelta | None) -> PastLibrary:
+    def with_window(self, window: timedelta | None) -> PastLibrary:
         """The same library, but searches find only threads created within the window before their moment."""
-        other = copy(self)
-        other._window = window
-        return other
+        library = copy(self)
+        library._window = window
+        return library
 
     @property
     def issues(self) -> int:
@@ -109,13 +109,13 @@ class PastLibrary:
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return {}
 
-    def search_messages(self, _: Query, **__: Unpack[Narrowing]) -> list[Hit]:
+    def search_messages(self, _: Query, **__: Unpack[SearchOptions]) -> list[Hit]:
         return []  # only people's searches look in messages
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
 
-    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
         keep, before = options.get("keep"), options.get("before")
         if self._window is not None and before:
             since = before - self._window
@@ -125,38 +125,38 @@ class PastLibrary:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A part of history: the ``asked`` threads were created after learning from the first ``trained_on`` threads."""
+    """A part of history: ``threads`` were created after learning from the first ``trained_on`` threads."""
 
     trained_on: int
-    asked: tuple[Thread, ...]
+    threads: tuple[Thread, ...]
 
 
-def epochs(history: ReplayHistory, asked: Iterable[Thread]) -> list[Epoch]:
+def epochs(history: ReplayHistory, threads: Iterable[Thread]) -> list[Epoch]:
     """The threads by epoch, oldest first."""
     starts, size = [0], float(FIRST)
     while size < len(history.threads):
         starts.append(int(size))
         size *= GROWTH
-    found: dict[int, list[Thread]] = {}
-    for thread in sorted(asked, key=lambda thread: (thread.created_at, str(thread.id))):
-        place = bisect_left(starts, history.before(thread.created_at) + 1) - 1
-        found.setdefault(starts[place], []).append(thread)
-    return [Epoch(start, tuple(threads)) for start, threads in found.items()]
+    by_start: dict[int, list[Thread]] = {}
+    for thread in sorted(threads, key=lambda thread: (thread.created_at, str(thread.id))):
+        index = bisect_left(starts, history.before(thread.created_at) + 1) - 1
+        by_start.setdefault(starts[index], []).append(thread)
+    return [Epoch(start, tuple(threads)) for start, threads in by_start.items()]
 
 
-def pasts(
+def past_libraries(
     history: ReplayHistory, parts: Iterable[Epoch], *, trains: bool = True
 ) -> Iterator[tuple[Epoch, PastLibrary]]:
-    """Each epoch with its library, which is open until the next one is taken.
+    """Yield each epoch with its library, which is closed when the next one is requested.
 
     ``trains``: train word vectors; without them the library finds threads by words alone.
     """
     for epoch in parts:
-        end = history.before(epoch.asked[-1].created_at)
-        words = _trained(history, epoch.trained_on) if trains else None
-        learned = LearnedModel(shipped(), words, history.embedder)
+        end = history.before(epoch.threads[-1].created_at)
+        vectors = _word_vectors(history, epoch.trained_on) if trains else None
+        learned = LearnedModel(shipped(), vectors, history.embedder)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-            build_index(Path(folder), (_encoded(history, number, learned) for number in range(end)))
+            build_index(Path(folder), (_with_vectors(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))
             try:
                 yield epoch, PastLibrary(history, end, learned, index)
@@ -164,7 +164,7 @@ def pasts(
                 index.close()
 
 
-def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
+def _word_vectors(history: ReplayHistory, count: int) -> WordVectors | None:
     from bot.ranking.word_vectors import train_embeddings
 
     if count not in history.trained:
@@ -173,13 +173,13 @@ def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
 
 
 def _document(thread: Thread) -> IndexDocument:
-    """The indexed document of a thread, with its first known original, which stays so from then on."""
-    found = bare_document(thread, Outcome())
+    """The indexed document of a thread, with its first known original, which later events do not change."""
+    document = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
-    return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
+    return replace(document, entry=replace(document.entry, duplicate_of=target, duplicate_at=at))
 
 
-def _encoded(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
+def _with_vectors(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
     document = history.documents[number]
     fields = history.vector_fields.get(document.entry.id, {})
     return replace(document, vectors={**learned.term_vectors(document.title, document.body), **fields})

@@ -68,84 +68,92 @@ def render_report(backtest: Backtest) -> str:
             "commented": figures["commented"],
         },
     )
-    return valid_text(page)
+    return replace_invalid(page)
 
 
-def valid_text(page: str) -> str:
-    """The page without control characters and half characters."""
+def replace_invalid(page: str) -> str:
+    """Replace control characters and lone surrogates."""
     return page.translate(_UNSEEN).encode("utf-8", "replace").decode()
 
 
-def in_words(backtest: Backtest) -> str:
+def summary_text(backtest: Backtest) -> str:
     return " ".join(_sentences(backtest, summary(backtest)))
 
 
 def _subtitle(backtest: Backtest) -> str:
-    known = f"a memory of {count(backtest.threads, 'thread')}, shown from a similarity of {number(backtest.threshold)}"
+    memory = f"a memory of {count(backtest.threads, 'thread')}, shown from a similarity of {number(backtest.threshold)}"
     if not backtest.replayed:
-        return f"Nothing was replayed against {known}."
-    first, last = (day(backtest.replayed[place].created_at) for place in (0, -1))
+        return f"Nothing was replayed against {memory}."
+    first, last = (day(backtest.replayed[index].created_at) for index in (0, -1))
     days = first if first == last else f"{first} to {last}"
     return (
-        f"{count(len(backtest.replayed), 'issue')} of {days}, each against what was known when it was opened: {known}."
+        f"{count(len(backtest.replayed), 'issue')} of {days}, each against what was known when it was opened: {memory}."
     )
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    asked, spoke = len(backtest.replayed), _whole(figures["commented"])
-    if not asked:
+    total, commented = len(backtest.replayed), _int(figures["commented"])
+    if not total:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
     share = percent(_share(figures["commented_share"]))
-    said = [f"Of the {asked:,} newest issues, it would have shown similar ones on {spoke:,} ({share})."]
-    if asked == 1:
-        said = [f"On the newest issue, it would have shown {'similar ones' if spoke else 'nothing similar'}."]
-    if spoke:
-        said.append(_what_was_linked(spoke, _right(figures)))
-    if pointed := sum(1 for one in backtest.replayed if one.mentions and one.markdown and not one.shown):
-        others = f"On {count(pointed, 'other issue')}, it" if asked > 1 else "It"
-        said.append(f"{others} would have shown only what the text itself mentions.")
-    if linked := _whole(figures["with_relations"]):
-        first, ten = (_part(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
-        said.append(
+    sentences = [f"Of the {total:,} newest issues, it would have shown similar ones on {commented:,} ({share})."]
+    if total == 1:
+        sentences = [f"On the newest issue, it would have shown {'similar ones' if commented else 'nothing similar'}."]
+    if commented:
+        sentences.append(_linked_sentence(commented, _linked_count(figures)))
+    if mentioning := sum(1 for issue in backtest.replayed if issue.mentions and issue.markdown and not issue.shown):
+        others = f"On {count(mentioning, 'other issue')}, it" if total > 1 else "It"
+        sentences.append(f"{others} would have shown only what the text itself mentions.")
+    if linked := _int(figures["with_relations"]):
+        first, first_ten = (_share_text(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
+        sentences.append(
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
-            f"first for {first}, and among the first ten for {ten}."
+            f"first for {first}, and among the first ten for {first_ten}."
         )
-    if spoke < LEAST_SPOKEN or linked < LEAST_SPOKEN:
-        said.append("That is too little to tell how good it is in this repository.")
-    if asked < backtest.wanted:
-        said.append(f"Time ran out after {asked:,} of {backtest.wanted:,} issues.")
-    return said
+    if commented < LEAST_SPOKEN or linked < LEAST_SPOKEN:
+        sentences.append("That is too little to tell how good it is in this repository.")
+    if total < backtest.wanted:
+        sentences.append(f"Time ran out after {total:,} of {backtest.wanted:,} issues.")
+    return sentences
 
 
-def _what_was_linked(spoke: int, right: int) -> str:
-    if spoke == 1:
-        return f"{'People' if right else 'Nobody'} linked a thread that it showed to the issue later."
-    share = f" ({percent(right / spoke)})" if spoke >= LEAST_SPOKEN else ""
-    whole = f"{right:,} of these comments{share} there is" if right else "none of these comments is"
-    return f"In {whole} a thread that people linked to the issue themselves, later."
+def _linked_sentence(comments: int, linked: int) -> str:
+    if comments == 1:
+        return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
+    share = f" ({percent(linked / comments)})" if comments >= LEAST_SPOKEN else ""
+    subject = f"{linked:,} of these comments{share} there is" if linked else "none of these comments is"
+    return f"In {subject} a thread that people linked to the issue themselves, later."
 
 
-def _part(share: float | None, whole: int) -> str:
-    """A share as a percentage, or as a number where there are few."""
-    return percent(share) if whole >= LEAST_SPOKEN else f"{round((share or 0.0) * whole):,}"
+def _share_text(share: float | None, total: int) -> str:
+    """A share as a percentage, or as a count if there are few cases."""
+    return percent(share) if total >= LEAST_SPOKEN else f"{round((share or 0.0) * total):,}"
 
 
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
-    asked, spoke, right = _whole(figures["n"]), _whole(figures["commented"]), _right(figures)
-    linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
-    right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
-    has_enough = {"precision": spoke >= LEAST_SPOKEN}
-    tells = {name for name in LABELLED if has_enough.get(name, _whole(figures["with_relations"]) >= LEAST_SPOKEN)}
-    said_few = f"{right:,} of {count(spoke, 'comment')}; {TOO_FEW}" if spoke else "no comment"
-    figures = {**figures, **{name: None for name in LABELLED if name not in tells}}
+    total, comments, with_link = _int(figures["n"]), _int(figures["commented"]), _linked_count(figures)
+    linked = f"of {count(_int(figures['with_relations']), 'linked issue')}"
+    linked_share = (
+        f"{with_link:,} of {count(comments, 'comment')}; {_interval(*share_interval(with_link, comments))}"
+        if comments
+        else ""
+    )
+    has_enough = {"precision": comments >= LEAST_SPOKEN}
+    reliable = {name for name in LABELLED if has_enough.get(name, _int(figures["with_relations"]) >= LEAST_SPOKEN)}
+    too_few = f"{with_link:,} of {count(comments, 'comment')}; {TOO_FEW}" if comments else "no comment"
+    figures = {**figures, **{name: None for name in LABELLED if name not in reliable}}
     tiles = [
-        ("Similar ones shown", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
-        ("Precision", percent(_share(figures["precision"])), right_of if "precision" in tells else said_few),
-        ("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked, tells)),
-        ("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked, tells)),
-        ("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best" if "mrr" in tells else TOO_FEW),
-        ("AUC of confidence", _decimal(figures["auc"], 3), "0.5 is chance, 1 is best" if "auc" in tells else TOO_FEW),
-        ("Calibration error", percent(_share(figures["ece"])), "0 is best" if "ece" in tells else TOO_FEW),
+        ("Similar ones shown", percent(_share(figures["commented_share"])), f"{comments:,} of {count(total, 'issue')}"),
+        ("Precision", percent(_share(figures["precision"])), linked_share if "precision" in reliable else too_few),
+        ("Right thread first", percent(_share(figures["rr@1"])), _with_interval(figures, "rr@1", linked, reliable)),
+        ("Among the first ten", percent(_share(figures["rr@10"])), _with_interval(figures, "rr@10", linked, reliable)),
+        ("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best" if "mrr" in reliable else TOO_FEW),
+        (
+            "AUC of confidence",
+            _decimal(figures["auc"], 3),
+            "0.5 is chance, 1 is best" if "auc" in reliable else TOO_FEW,
+        ),
+        ("Calibration error", percent(_share(figures["ece"])), "0 is best" if "ece" in reliable else TOO_FEW),
         (
             "Time per issue",
             milliseconds(_share(figures["ms_p50"])),
@@ -177,69 +185,69 @@ def _rows(figures: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{name}", text if value is not None else "–"
 
 
-def _entry(one: Replayed) -> dict[str, object]:
-    name, _ = GRADES[one.grade]
+def _entry(replayed: Replayed) -> dict[str, object]:
+    name, _ = GRADES[replayed.grade]
     return {
-        "id": _name(one.id),
-        "title": _cut(one.title) or "(no title)",
-        "day": day(one.created_at),
-        "iso": one.created_at.date().isoformat(),
-        "grade": one.grade.value,
+        "id": _display_name(replayed.id),
+        "title": _truncate(replayed.title) or "(no title)",
+        "day": day(replayed.created_at),
+        "iso": replayed.created_at.date().isoformat(),
+        "grade": replayed.grade.value,
         "grade_name": name,
-        "linked": _linked(one),
-        "mentions": f"Its text mentions {count(one.mentions, 'thread')}." if one.mentions else "",
-        "shown": [_hit(hit) for hit in one.shown],
-        "held": [_hit(hit) for hit in one.hits if not hit.is_shown],
-        "markdown": one.markdown,
+        "linked": _linked_line(replayed),
+        "mentions": f"Its text mentions {count(replayed.mentions, 'thread')}." if replayed.mentions else "",
+        "shown": [_hit(hit) for hit in replayed.shown],
+        "held": [_hit(hit) for hit in replayed.hits if not hit.is_shown],
+        "markdown": replayed.markdown,
     }
 
 
 def _hit(hit: ShownThread) -> dict[str, object]:
     return {
-        "id": _name(hit.id),
-        "title": _cut(hit.title) or "(no title)",
+        "id": _display_name(hit.id),
+        "title": _truncate(hit.title) or "(no title)",
         "state": "open then" if hit.is_open else "closed then",
         "similarity": f"{hit.similarity:.2f}",
         "bar": plots.similarity_bar(hit.similarity),
         "confidence": percent(hit.confidence),
         "related": hit.related,
-        "why": [_cut(reason) for reason in hit.why],
+        "why": [_truncate(reason) for reason in hit.why],
     }
 
 
-def _linked(one: Replayed) -> str:
-    """The threads that people linked, and the rank that the search gave them; "" where there are none."""
-    marked = [f"{_name(key)} (duplicate)" for key in sorted(one.relations.duplicates, key=str)]
-    names = [*marked, *(_name(key) for key in sorted(one.relations.others, key=str))]
+def _linked_line(replayed: Replayed) -> str:
+    """The threads that people linked, and the rank that the search gave them; "" if there are none."""
+    marked = [f"{_display_name(key)} (duplicate)" for key in sorted(replayed.relations.duplicates, key=str)]
+    names = [*marked, *(_display_name(key) for key in sorted(replayed.relations.others, key=str))]
     if not names:
         return ""
-    place = f"rank {one.rank:,}" if one.rank else "not found by the search"
-    return f"{', '.join(names[:10])}{' …' if len(names) > 10 else ''} · {place}"
+    found_at = f"rank {replayed.rank:,}" if replayed.rank else "not found by the search"
+    return f"{', '.join(names[:10])}{' …' if len(names) > 10 else ''} · {found_at}"
 
 
-def _name(key: ThreadId) -> str:
-    return f"#{key}" if isinstance(key, int) else _cut(key)
+def _display_name(key: ThreadId) -> str:
+    return f"#{key}" if isinstance(key, int) else _truncate(key)
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _right(figures: Mapping[str, object]) -> int:
+def _linked_count(figures: Mapping[str, object]) -> int:
     grades = figures["grades"]
     assert isinstance(grades, dict)
-    return _whole(grades[Grade.SUCCESS.value]) + _whole(grades[Grade.ASSIST.value])
+    return _int(grades[Grade.SUCCESS.value]) + _int(grades[Grade.ASSIST.value])
 
 
-def _ends(figures: Mapping[str, object], name: str, about: str, tells: Container[str]) -> str:
-    if name not in tells:
+def _with_interval(figures: Mapping[str, object], name: str, about: str, reliable: Container[str]) -> str:
+    if name not in reliable:
         return f"{about}; {TOO_FEW}"
     ends = figures["interval"]
     assert isinstance(ends, dict)
-    return f"{about}; {_between(*ends[name])}" if name in ends else about
+    return f"{about}; {_interval(*ends[name])}" if name in ends else about
 
 
-def _between(low: float, high: float) -> str:
+def _interval(low: float, high: float) -> str:
     return f"95\u00a0%\u00a0interval {100 * low:.0f}–{100 * high:.0f}\u00a0%"
 
 
@@ -251,6 +259,6 @@ def _share(value: object) -> float | None:
     return value if isinstance(value, float) else None
 
 
-def _whole(value: object) -> int:
+def _int(value: object) -> int:
     assert isinstance(value, int)
     return value

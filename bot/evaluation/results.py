@@ -13,18 +13,18 @@ REPLAYED = 300
 """The number of newest issues that a rebuild replays."""
 
 SECONDS = 60.0
-"""How long a rebuild learns besides the word vectors: a third for the order, a third for the cut, and the rest for the
-comments that it shows."""
+"""Time for learning in a rebuild, without the word vectors: a third each for the order, the cut, and the backtest with
+its comments."""
 
 Progress = Callable[[int], None]
-"""Called with the number of steps that were done."""
+"""Called with the number of steps done."""
 
 
 class Grade(StrEnum):
     """How a replayed thread went.
 
     ``SUCCESS``: a duplicate was shown. ``ASSIST``: another thread was shown that people linked later. ``NOISE``: only
-    threads were shown that nobody linked, which may be related all the same. ``MISSED``: nothing was shown, and people
+    threads were shown that nobody linked, though they may be related. ``MISSED``: nothing was shown, and people
     linked an older thread later. ``QUIET``: nothing was shown, and nobody linked anything.
     """
 
@@ -52,7 +52,7 @@ class ShownThread:
     """A thread that ranked high enough to be shown if its similarity allows it.
 
     ``confidence`` is the calibrated probability that it is worth showing; ``similarity`` is compared with the floor;
-    both are in 0..1. ``is_shown``: it reached the floor. ``related``: people did link it.
+    both are in 0..1. ``is_shown``: it reached the floor. ``related``: people linked it.
     """
 
     id: ThreadId
@@ -67,11 +67,11 @@ class ShownThread:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One thread as it was when it was opened, against memory as it was then.
+    """One thread as it was opened, against memory as it was then.
 
     ``hits``: the closed and open threads that ranked best, shown or not. ``rank``: the place of the first related
     thread in the ranking, from 1; None where no candidate is related. ``ms``: milliseconds taken. ``markdown``: the
-    comment that would have been written, "" for silence. ``mentions``: the number of threads that its text points at.
+    comment that would have been written, "" for silence. ``mentions``: the number of threads that its text mentions.
     """
 
     id: ThreadId
@@ -90,10 +90,10 @@ class Replayed:
 
     @property
     def grade(self) -> Grade:
-        found = {hit.id for hit in self.shown if hit.related}
-        if found & self.relations.duplicates:
+        linked = {hit.id for hit in self.shown if hit.related}
+        if linked & self.relations.duplicates:
             return Grade.SUCCESS
-        if found:
+        if linked:
             return Grade.ASSIST
         if self.shown:
             return Grade.NOISE

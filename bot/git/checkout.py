@@ -1,4 +1,4 @@
-"""Reads the user's checkout with git: its remotes, and the work in progress. Nothing in it is run or changed."""
+"""Reads the user's checkout with git: its remotes and the work in progress. Nothing in it is run or changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 5.0
-"""Seconds that one git process may take."""
+"""Most seconds that one git process may take."""
 
 MOST_BYTES = 1 << 18
-"""Bytes that are read of git's output."""
+"""Most bytes that are read of git's output."""
 
 _MOST_FILTERS = 50
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT")
@@ -56,30 +56,30 @@ _REMOTE = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 
 
 class NoAnswer(WorldError):
-    """Git could not be run, or did not end in time."""
+    """Git could not be run, or did not finish in time."""
 
 
-def top_of(folder: Path) -> Path | None:
+def find_top(folder: Path) -> Path | None:
     """Return the top folder of the checkout around ``folder``; None outside a checkout and in a bare repository."""
     with suppress(OSError, RuntimeError):  # circular symlinks
-        whole = folder.resolve()
-        for each in (whole, *whole.parents):
-            if (each / ".git").exists():
-                return each
-            if is_bare(each):
+        resolved = folder.resolve()
+        for parent in (resolved, *resolved.parents):
+            if (parent / ".git").exists():
+                return parent
+            if is_bare(parent):
                 return None
     return None
 
 
 def is_bare(folder: Path) -> bool:
-    """Whether this very folder is a bare repository: a stranger's checkout may hold one, with settings of its own."""
+    """Whether this very folder is a bare repository: a stranger's checkout may contain one with settings of its own."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 class CheckoutGit:
     """Runs git in the checkout at ``top``; each call may take ``patience`` seconds.
 
-    Nothing that the settings of the checkout name is run, and git works in ``top`` even if they name another folder
+    No program named in the checkout's settings is run, and git works in ``top`` even if they name another folder
     (core.worktree).
     """
 
@@ -89,62 +89,62 @@ class CheckoutGit:
     @property
     def remotes(self) -> Mapping[str, str]:
         """Name → address of the remotes, as configured. Every command uses the first one. Raises NoAnswer."""
-        found: dict[str, str] = {}
-        for key, address in self._known:
-            named = _REMOTE.fullmatch(key)
-            if named and address:
-                found.setdefault(_shown(named[1]), _shown(address))
-        return {name: found[name] for name in (*FIRST, *sorted(found.keys() - {*FIRST})) if name in found}
+        addresses: dict[str, str] = {}
+        for key, address in self._config_items:
+            match = _REMOTE.fullmatch(key)
+            if match and address:
+                addresses.setdefault(_printable(match[1]), _printable(address))
+        return {name: addresses[name] for name in (*FIRST, *sorted(addresses.keys() - {*FIRST})) if name in addresses}
 
     def refusal(self) -> str:
         """Why git refuses this checkout, for example because another account owns it; "" if it does not."""
         answer = self.run("rev-parse", "--git-dir")
         return _complaint(answer.stderr) if answer.returncode else ""
 
-    def noted_main(self) -> str:
+    def recorded_default_branch(self) -> str:
         """The default branch of the first remote for which the clone recorded one, else ""."""
         for name in self.remotes:
             start = f"refs/remotes/{name}/"
-            if noted := self.line("symbolic-ref", "--quiet", f"{start}HEAD"):
-                return noted.removeprefix(start)
+            if branch := self.line("symbolic-ref", "--quiet", f"{start}HEAD"):
+                return branch.removeprefix(start)
         return ""
 
-    def run(self, *words: str) -> GitAnswer:
-        """Run `git words`. Raises NoAnswer."""
-        return self._ask({**_SETTINGS, **self._no_filters}, words)
+    def run(self, *args: str) -> GitAnswer:
+        """Run `git args`. Raises NoAnswer."""
+        return self._run_git({**_SETTINGS, **self._no_filters}, args)
 
-    def line(self, *words: str) -> str:
+    def line(self, *args: str) -> str:
         """Return the first line that git prints, "" if it fails. Raises NoAnswer."""
-        answer = self.run(*words)
+        answer = self.run(*args)
         return "" if answer.returncode else answer.stdout.decode("utf-8", "surrogateescape").partition("\n")[0]
 
     @cached_property
-    def _known(self) -> list[tuple[str, str]]:
-        answer = self._ask(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED))
+    def _config_items(self) -> list[tuple[str, str]]:
+        answer = self._run_git(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED))
         if answer.is_cut:  # the rest may name filters
             raise NoAnswer("the settings of the checkout are too long")
         if answer.returncode not in (0, 1):  # 1: no such setting
             raise NoAnswer(_complaint(answer.stderr))
-        printed = answer.stdout.decode("utf-8", "surrogateescape")
-        items = (item.partition("\n") for item in printed.split("\0") if item)
+        text = answer.stdout.decode("utf-8", "surrogateescape")
+        items = (item.partition("\n") for item in text.split("\0") if item)
         return [(key, value) for key, _, value in items]
 
     @cached_property
     def _no_filters(self) -> dict[str, str]:
-        """Settings that switch off each filter by its name, as git has no switch for all of them."""
-        drivers = {found["driver"] for key, _ in self._known if (found := _FILTER.fullmatch(key))}
+        """Settings that switch off each filter by name, as git has no switch for all of them."""
+        drivers = {match["driver"] for key, _ in self._config_items if (match := _FILTER.fullmatch(key))}
         if any("=" in driver for driver in drivers) or len(drivers) > _MOST_FILTERS:
             raise NoAnswer("its settings name filters that cannot be switched off")
         return {f"{driver}.{name}": value for driver in drivers for name, value in _NO_FILTER.items()}
 
-    def _ask(self, settings: Mapping[str, str], words: tuple[str, ...]) -> GitAnswer:
-        from bot.git.process import QUIET, finish, inherited, start  # a command that needs no git does without
+    def _run_git(self, settings: Mapping[str, str], args: tuple[str, ...]) -> GitAnswer:
+        from bot.git.process import QUIET, finish, inherit, start  # commands without git need not load it
 
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         own = {"GIT_WORK_TREE": str(self._top), "GIT_CEILING_DIRECTORIES": str(self._top.parent)}
-        environment = inherited(_INHERITED) | QUIET | _ENVIRONMENT | own
+        environment = inherit(_INHERITED) | QUIET | _ENVIRONMENT | own
         try:
-            return finish(start(("--no-pager", *options, *words), self._top, environment), self._patience, MOST_BYTES)
+            return finish(start(("--no-pager", *options, *args), self._top, environment), self._patience, MOST_BYTES)
         except TimeoutError:
             raise NoAnswer(f"no end after {self._patience:g} s") from None
         except (OSError, ValueError) as error:
@@ -153,14 +153,14 @@ class CheckoutGit:
             raise NoAnswer(f"git cannot be started in {self._top}") from error
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _complaint(said: bytes) -> str:
-    if b"dubious ownership" in said:
+def _complaint(stderr: bytes) -> str:
+    if b"dubious ownership" in stderr:
         return "the checkout belongs to somebody else; git asks for safe.directory"
-    first = said.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
+    first = stderr.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
     return "".join(char if char.isprintable() else " " for char in first).strip()[:160] or "git failed"
 
 
@@ -193,19 +193,19 @@ class _Status(NamedTuple):
 
 
 def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
-    """Read the signals of the checkout around ``folder``. Never fails: ``unused`` names what could not be read.
+    """Read the signals of the checkout around ``folder``. Never fails: ``unused`` lists what could not be read.
 
     The checkout may be a stranger's: programs that its settings name (filters, hooks, monitors, signers) are not run.
     """
-    top = top_of(folder)
+    top = find_top(folder)
     if top is None:
         return Worktree(unused=("git: not inside a checkout",))
-    project = _line(top.name)
+    project = _one_line(top.name)
     language = next((name for marker, name in _MARKERS if (top / marker).exists()), "")
     git = CheckoutGit(top, patience)
     try:
-        project = _project(git) or project
-        default = git.noted_main()
+        project = _project_name(git) or project
+        default = git.recorded_default_branch()
     except NoAnswer as error:
         return Worktree(project=project, language=language, unused=(f"git: {error.cause}",))
     unused: list[str] = []
@@ -219,7 +219,7 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
         messages=tuple(message for message, _ in records),
         modified=status.modified,
         staged=status.staged,
-        recent=_few(path for _, paths in records for path in paths),
+        recent=_first_unique(path for _, paths in records for path in paths),
         is_own=is_own,
         project=project,
         language=language,
@@ -227,32 +227,32 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
     )
 
 
-def _project(git: CheckoutGit) -> str:
+def _project_name(git: CheckoutGit) -> str:
     address = next(iter(git.remotes.values()), "").strip().rstrip("/")
-    return _line(re.split(r"[/:\\]", address)[-1].removesuffix(".git"))
+    return _one_line(re.split(r"[/:\\]", address)[-1].removesuffix(".git"))
 
 
-def _printed(git: CheckoutGit, *words: str) -> bytes:
-    answer = git.run(*words)
+def _output(git: CheckoutGit, *args: str) -> bytes:
+    answer = git.run(*args)
     if answer.returncode:
         raise NoAnswer(_complaint(answer.stderr))
     return answer.stdout[: answer.stdout.rfind(b"\0") + 1] if answer.is_cut else answer.stdout
 
 
 def _status(git: CheckoutGit, unused: list[str]) -> _Status:
-    for untracked, missed in (("normal", "new files"), ("no", "changed files")):
+    for untracked, subject in (("normal", "new files"), ("no", "changed files")):
         try:
-            return _read_status(_printed(git, *_STATUS, f"--untracked-files={untracked}"))
+            return _read_status(_output(git, *_STATUS, f"--untracked-files={untracked}"))
         except NoAnswer as error:
-            unused.append(f"{missed}: {error.cause}")
+            unused.append(f"{subject}: {error.cause}")
     return _Status()
 
 
-def _read_status(printed: bytes) -> _Status:
+def _read_status(output: bytes) -> _Status:
     head, has_commit = "", False
     modified: list[str] = []
     staged: list[str] = []
-    items = iter(printed.split(b"\0")[:-1])
+    items = iter(output.split(b"\0")[:-1])
     for item in items:
         kind = item[:1]
         if item.startswith(b"# branch.oid "):
@@ -268,17 +268,17 @@ def _read_status(printed: bytes) -> _Status:
                 paths = [_text(path) for path in (fields[-1], before) if path]
                 staged += paths if fields[1][:1] != b"." else []
                 modified += paths[:1] if fields[1][1:] != b"." else []
-    return _Status(head, has_commit, _few(modified), _few(staged))
+    return _Status(head, has_commit, _first_unique(modified), _first_unique(staged))
 
 
 def _is_main(head: str, default: str) -> bool:
     return head in (*_MAIN, default)
 
 
-def _others(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
-    """Options that name the branches whose commits are not the current work; none where nothing tells them apart.
+def _exclusions(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
+    """Options that exclude branches whose commits are not the current work; none if these cannot be determined.
 
-    On a branch these are the main branches; on a main branch all that was pushed, where anything was.
+    On a branch these are the main branches; on a main branch, everything that was pushed.
     """
     if not head:
         return ()
@@ -286,8 +286,8 @@ def _others(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
         has_remote = git.line("for-each-ref", "--count=1", "--format=%(refname)", "refs/remotes/")
         return ("--remotes",) if has_remote else ()
     mains = dict.fromkeys((*_MAIN, *([default] if re.fullmatch(r"[\w./-]+", default) else [])))
-    exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git reads a name without brackets as a folder
-    places = ("branches=", *(f"remotes={one}/" for one in FIRST))
+    exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git treats a name without brackets as a folder
+    places = ("branches=", *(f"remotes={remote}/" for remote in FIRST))
     return tuple(f"--{where}{name}" for name in exact for where in places)
 
 
@@ -297,26 +297,26 @@ def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[
     Commits of the current work are preferred; the others show earlier work.
     """
     try:
-        if others := _others(git, head, default):
-            own = list(_read_log(_printed(git, *_LOG, *_FORMAT, "HEAD", "--not", *others, "--")))
+        if others := _exclusions(git, head, default):
+            own = list(_read_log(_output(git, *_LOG, *_FORMAT, "HEAD", "--not", *others, "--")))
             if own:
                 return own, True
-        return list(_read_log(_printed(git, *_LOG, *_FORMAT, "HEAD", "--"))), False
+        return list(_read_log(_output(git, *_LOG, *_FORMAT, "HEAD", "--"))), False
     except NoAnswer as error:
         unused.append(f"commits: {error.cause}")
         return [], False
 
 
-def _read_log(printed: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Each commit is an empty field, its id, its message and its files, the first of which follows a line break."""
-    items = printed.split(b"\0")
+def _read_log(output: bytes) -> Iterator[tuple[str, list[str]]]:
+    """Each commit is an empty field, its id, its message, and its files, the first after a line break."""
+    items = output.split(b"\0")
     starts = [at for at in range(len(items) - 2) if not items[at] and _ID.fullmatch(items[at + 1])]
     for start, end in pairwise([*starts, len(items)]):
         files = [item.removeprefix(b"\n") for item in items[start + 3 : end][:_MOST_FILES]]
         yield _text(items[start + 2].strip())[:_MOST_MESSAGE], [_text(name) for name in files if name]
 
 
-def _few(paths: Iterable[str]) -> tuple[str, ...]:
+def _first_unique(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path))[:_MOST_FILES]
 
 
@@ -324,7 +324,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
@@ -332,7 +332,7 @@ _OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/
 _SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
 _USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
-"""A user name on a server: a token is longer, or contains other characters."""
+"""A user name on a server. A token is longer, or contains other characters."""
 
 _SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 
@@ -340,7 +340,7 @@ _SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 class RemoteRepository(NamedTuple):
     """The address of a repository for git, its OWNER/NAME and its web address, "" if it has none.
 
-    ``name`` is the name of the remote in the checkout, "" if the repository was named in another way.
+    ``name`` is the name of the remote in the checkout, "" if the repository was given in another way.
     """
 
     url: str
@@ -356,23 +356,23 @@ def remote_of_repository(repo: str) -> RemoteRepository:
 
 
 def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
-    """Return the repository this checkout was cloned from, or a sentence that says why it is unknown and what to do."""
+    """Return the repository this checkout was cloned from, or a sentence with why it is unknown and what to do."""
     if top is None:
         return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
     git = CheckoutGit(top)
     for name, address in git.remotes.items():
-        return _at_address(address, top)._replace(name=name)
+        return _parse_address(address, top)._replace(name=name)
     return git.refusal() or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
 
 
 def tracked_files(top: Path, paths: Iterable[str]) -> set[str]:
-    """Return the files that git tracks; a file about which git fails counts as tracked."""
+    """Return the files that git tracks; if git fails for a file, it counts as tracked."""
     git = CheckoutGit(top)
-    asked = {path: git.run("ls-files", "-z", "--", path) for path in paths}
-    return {path for path, told in asked.items() if told.stdout or told.returncode}
+    answers = {path: git.run("ls-files", "-z", "--", path) for path in paths}
+    return {path for path, answer in answers.items() if answer.stdout or answer.returncode}
 
 
-def _at_address(address: str, top: Path) -> RemoteRepository:
+def _parse_address(address: str, top: Path) -> RemoteRepository:
     """Read the address of a remote of the checkout at ``top``, in any of git's forms; secrets are removed."""
     scp = None if "://" in address else _SSH.match(address)
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
@@ -398,7 +398,7 @@ def _site(host: str, address: str) -> str:
 
 
 def without_secret(address: str) -> str:
-    """Remove what may be a password or a token from an address: git's own credentials are used instead."""
+    """Remove anything that may be a password or a token from an address; git's own credentials are used instead."""
     found = _USER.match(address)
     if not found:
         return address

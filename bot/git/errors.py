@@ -1,11 +1,11 @@
-"""Errors of git, sorted by the remedy, and how to tell them from git's output."""
+"""Errors of git, grouped by remedy, and how to recognise them in git's output."""
 
 from __future__ import annotations
 
 import re
 
 from bot.errors import StoreError
-from bot.files import DiskTrouble
+from bot.files import DiskFault
 
 
 class GitError(StoreError):
@@ -41,13 +41,13 @@ class RefMissing(GitError):
 
 
 class PushRejected(GitError):
-    """Another process moved the branch first: fetch, apply the changes again, and push again."""
+    """Another process moved the branch first: fetch, apply the changes again and push again."""
 
     usual_remedy = "fetch and try again"
 
 
 class PushRaced(PushRejected):
-    """The same, noticed by the server while moving the branch; or a push that arrived twice and succeeded."""
+    """The same, detected by the server while moving the branch; or a push that arrived twice and succeeded."""
 
 
 class RemoteUnreachable(GitError):
@@ -64,9 +64,9 @@ class FilterRefused(GitError):
 
 # In this order, since local faults are followed by "the remote end hung up", refusals of a protected branch also say
 # "remote rejected", and those of an archived repository also say "403".
-_MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
+_PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] = (
     (
-        DiskTrouble,
+        DiskFault,
         re.compile(
             r"No space left on device|Read-only file system|Disk quota exceeded|"
             r"unable to (?:create temporary|write (?:sha1|object|loose object))",
@@ -114,13 +114,13 @@ _TELLING = (
 _LONGEST = 300
 
 
-def meaning(verb: str, words: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskTrouble:
-    """Return the error that git's output ``words`` (already redacted) means, as one line that ends with the remedy.
+def parse_error(verb: str, output: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskFault:
+    """Return the error in git's ``output`` (already redacted), as one line that ends with the remedy.
 
     ``no_access`` is the remedy when the server refuses access.
     """
-    kind = next((kind for kind, marks in _MEANINGS if marks.search(words)), GitError)
-    lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]
-    told = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
-    sentence = "".join(char for char in told if char.isprintable())[:_LONGEST]
+    kind = next((kind for kind, marks in _PATTERNS if marks.search(output)), GitError)
+    lines = [" ".join(line.split()) for line in output.replace("\r", "\n").splitlines() if line.strip()]
+    telling_line = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
+    sentence = "".join(char for char in telling_line if char.isprintable())[:_LONGEST]
     return kind(f"git {verb}: {sentence}", no_access if kind is AuthFailed else kind.usual_remedy)

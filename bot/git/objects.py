@@ -1,4 +1,4 @@
-"""Reads objects of a repository through `git cat-file` processes that stay: starting one costs more than an answer."""
+"""Reads objects of a repository through long-lived `git cat-file` processes: starting one costs more than a read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bot.git.errors import GitError
 from bot.git.process import GitProcess, finish, kill
 
 LARGEST = 100_000_000
-"""Bytes of the largest object that is read; GitHub accepts no larger file."""
+"""Bytes of the largest object that is read; GitHub accepts no larger files."""
 
 LARGEST_COMMIT = 1_000_000
 _AT_ONCE = 256
-"""Names that are sent before the answers are read: as many as a pipe is sure to hold."""
+"""Names that are sent before the answers are read: as many as certainly fit into a pipe."""
 
 _PIECE = 1 << 20
 _WRITTEN = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
@@ -29,7 +29,7 @@ Start = Callable[[Sequence[str]], GitProcess]
 """Starts git with these arguments, and with a pipe to its standard input."""
 
 Explain = Callable[[Sequence[str], bytes | None], StoreError]
-"""The error for git with these arguments that ended with these remarks, or (None) did not answer in time."""
+"""The error for git with these arguments, which ended with these remarks or (None) did not answer in time."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class Objects:
     """The objects of a repository. Its processes start when first needed; `close` ends them."""
 
     def __init__(self, start: Start, explain: Explain, timeout: float) -> None:
-        self._sizes = _Asked(("cat-file", "--batch-check=%(objectsize)"), start, explain, timeout)
-        self._contents = _Asked(("cat-file", "--batch"), start, explain, timeout)
+        self._sizes = _BatchProcess(("cat-file", "--batch-check=%(objectsize)"), start, explain, timeout)
+        self._contents = _BatchProcess(("cat-file", "--batch"), start, explain, timeout)
 
     def close(self) -> None:
         self._sizes.close()
         self._contents.close()
 
     def absent(self, oids: Iterable[str]) -> list[str]:
-        """Return those of ``oids`` that are not in this repository yet."""
+        """Return those ``oids`` that are not in this repository yet."""
         return [oid for oid, row in self._sizes.ask(list(oids)) if row.endswith(b" missing\n")]
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
@@ -64,7 +64,7 @@ class Objects:
     def read(self, names: Iterable[str], limit: int = LARGEST) -> Iterator[tuple[str, bytes]]:
         """Yield (name, content) of each named object that is here, one in memory at a time.
 
-        An object of more than ``limit`` bytes counts as absent and is not unpacked: compressed, it may be tiny.
+        An object of more than ``limit`` bytes counts as absent and is not unpacked, as it may be tiny when compressed.
         """
         small = [name for name, size in self.sizes(names).items() if size <= limit]
         for name, head in self._contents.ask(small):
@@ -76,83 +76,83 @@ class Objects:
         if self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT:
             for _, head in self._contents.ask([rev]):
                 oid, kind, size = head.split()
-                words = self._contents.take(int(size) + 1).decode("utf-8", "replace")
+                text = self._contents.take(int(size) + 1).decode("utf-8", "replace")
                 if kind == b"commit":
-                    about, _, message = words[:-1].partition("\n\n")
-                    return Commit(oid.decode(), about[5:45], message, _written(about))
+                    headers, _, message = text[:-1].partition("\n\n")
+                    return Commit(oid.decode(), headers[5:45], message, _commit_time(headers))
         raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and run `mode: rebuild`")
 
 
-class _Asked:
-    """One process that answers each name with a line, which content may follow."""
+class _BatchProcess:
+    """One process that answers each name with a line, which may be followed by content."""
 
     def __init__(self, args: Sequence[str], start: Start, explain: Explain, timeout: float) -> None:
         self._args, self._start, self._explain, self._timeout = args, start, explain, timeout
         self._process: GitProcess | None = None
-        self._held = bytearray()
-        self._is_asked = False
+        self._buffer = bytearray()
+        self._is_busy = False
         self._stop: Callable[[], object] = lambda: None
 
     def ask(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield (name, line) for each name. If the caller stops early, the process ends with the unread answers.
+        """Yield (name, line) for each name. If the caller stops early, the process is ended with its unread answers.
 
         Nothing else can be asked meanwhile.
         """
-        assert not self._is_asked, "an answer is still being read"
-        self._is_asked, is_done = True, False
+        assert not self._is_busy, "an answer is still being read"
+        self._is_busy, is_done = True, False
         try:
             for at in range(0, len(names), _AT_ONCE):
-                some = names[at : at + _AT_ONCE]
-                self._send("".join(f"{name}\n" for name in some).encode())
-                for name in some:
-                    yield name, self._line()
+                batch = names[at : at + _AT_ONCE]
+                self._send("".join(f"{name}\n" for name in batch).encode())
+                for name in batch:
+                    yield name, self._read_line()
             is_done = True
         finally:
-            self._is_asked = False
+            self._is_busy = False
             if not is_done:
                 self.close()
 
     def take(self, count: int) -> bytes:
-        while len(self._held) < count:
-            self._more()
-        taken = bytes(self._held[:count])
-        del self._held[:count]
+        while len(self._buffer) < count:
+            self._read_more()
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
         return taken
 
     def close(self) -> None:
         self._process = None
-        self._held.clear()
+        self._buffer.clear()
         self._stop()
 
-    def _send(self, words: bytes) -> None:
+    def _send(self, request: bytes) -> None:
         if self._process is None:
             self._process = self._start(self._args)
             self._stop = weakref.finalize(self, kill, self._process)  # if the caller forgets to close it
         assert self._process.stdin
         try:
-            os.write(self._process.stdin.fileno(), words)
+            os.write(self._process.stdin.fileno(), request)
         except BrokenPipeError:
-            raise self._end(late=False) from None
+            raise self._end_with_error(late=False) from None
 
-    def _line(self) -> bytes:
-        while (at := self._held.find(b"\n")) < 0:
-            self._more()
+    def _read_line(self) -> bytes:
+        while (at := self._buffer.find(b"\n")) < 0:
+            self._read_more()
         return self.take(at + 1)
 
-    def _more(self) -> None:
+    def _read_more(self) -> None:
         assert self._process
         assert self._process.stdout
         source = self._process.stdout.fileno()
         waiting = select.poll()
         waiting.register(source, select.POLLIN)
         if not waiting.poll(self._timeout * 1000):
-            raise self._end(late=True)
+            raise self._end_with_error(late=True)
         piece = os.read(source, _PIECE)
         if not piece:
-            raise self._end(late=False)
-        self._held += piece
+            raise self._end_with_error(late=False)
+        self._buffer += piece
 
-    def _end(self, *, late: bool) -> StoreError:
+    def _end_with_error(self, *, late: bool) -> StoreError:
         assert self._process
         process, self._process = self._process, None
         remarks = None
@@ -162,9 +162,9 @@ class _Asked:
         return self._explain(self._args, remarks)
 
 
-def _written(about: str) -> datetime | None:
-    found = _WRITTEN.search(about)
+def _commit_time(headers: str) -> datetime | None:
+    match = _WRITTEN.search(headers)
     try:
-        return datetime.fromtimestamp(int(found[1]), UTC) if found else None
+        return datetime.fromtimestamp(int(match[1]), UTC) if match else None
     except (ValueError, OverflowError, OSError):
         return None

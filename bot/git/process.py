@@ -1,4 +1,4 @@
-"""Starts git, the only program of this package: in a session of its own, with bounded memory and time."""
+"""Starts git, the only program that this package runs, in its own session and with bounded memory and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GitProcess = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
 
 MOST_BYTES = 1 << 24
-"""Bytes read of a program's output, and a quarter of that of its remarks."""
+"""Most bytes read of a program's output; for its remarks, a quarter of that."""
 
 QUIET = {
     "GIT_ATTR_NOSYSTEM": "1",
@@ -27,15 +27,15 @@ QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-"""Variables with which git asks for nothing, takes no locks and speaks English."""
+"""Variables that make git ask for nothing, take no locks and write English."""
 
 _PIECE = 1 << 16
 _MOST = ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 4 << 30), (resource.RLIMIT_CORE, 0))
-"""Bytes of memory, of one file, and of the core dump of a crash, which would contain a token."""
+"""Limits in bytes of memory, of one file, and of a core dump, which would contain a token."""
 
 
 class GitAnswer(NamedTuple):
-    """The output and the remarks of git; ``is_cut`` if there was more output, in which case git was killed."""
+    """Git's output and remarks; ``is_cut`` if there was more output, in which case git was killed."""
 
     returncode: int
     stdout: bytes
@@ -43,15 +43,15 @@ class GitAnswer(NamedTuple):
     is_cut: bool = False
 
 
-def inherited(names: Sequence[str]) -> dict[str, str]:
-    """The variables of our own environment with these names."""
+def inherit(names: Sequence[str]) -> dict[str, str]:
+    """The variables with these names in our own environment."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def start(
     args: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: IO[bytes] | int = subprocess.DEVNULL
 ) -> GitProcess:
-    """Start ``git args`` in ``folder`` with this environment alone. Raises OSError, ValueError."""
+    """Start ``git args`` in ``folder`` with only this environment. Raises OSError, ValueError."""
     process = subprocess.Popen(
         ("git", *args),
         cwd=folder,
@@ -61,14 +61,14 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    _bound(process.pid)
+    _limit_resources(process.pid)
     return process
 
 
 def finish(process: GitProcess, seconds: float, most: int = MOST_BYTES) -> GitAnswer:
-    """Wait for the end of a process and return its output. Raises TimeoutError after so many seconds.
+    """Wait for a process to end and return its output. Raises TimeoutError after this many seconds.
 
-    Whatever happens, the process and all that it started have ended afterwards.
+    Whatever happens, the process and everything it started have ended afterwards.
     """
     if process.stdin:
         process.stdin.close()
@@ -79,7 +79,7 @@ def finish(process: GitProcess, seconds: float, most: int = MOST_BYTES) -> GitAn
 
 
 def kill(process: GitProcess) -> None:
-    """End a process and all that it started, unless it has ended already."""
+    """End a process and everything it started, unless it has ended already."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -89,36 +89,36 @@ def kill(process: GitProcess) -> None:
             pipe.close()
 
 
-def _read(process: GitProcess, until: float, most: int) -> GitAnswer:
-    """Read both pipes as they fill, since a process waits while its pipe is full."""
+def _read(process: GitProcess, deadline: float, most: int) -> GitAnswer:
+    """Read both pipes as they fill, since a process blocks while a pipe is full."""
     assert process.stdout
     assert process.stderr
-    printed, remarks = bytearray(), bytearray()
+    output, remarks = bytearray(), bytearray()
     with selectors.DefaultSelector() as pipes:
-        pipes.register(process.stdout, selectors.EVENT_READ, printed)
+        pipes.register(process.stdout, selectors.EVENT_READ, output)
         pipes.register(process.stderr, selectors.EVENT_READ, remarks)
         while pipes.get_map():
-            ready = pipes.select(max(0.0, until - time.monotonic()))
+            ready = pipes.select(max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise TimeoutError
             for pipe, _ in ready:
                 piece = os.read(pipe.fd, _PIECE)
                 if not piece:
                     pipes.unregister(pipe.fileobj)
-                elif pipe.data is printed or len(remarks) < most // 4:
+                elif pipe.data is output or len(remarks) < most // 4:
                     pipe.data.extend(piece)
-            if len(printed) > most:
-                return GitAnswer(0, bytes(printed[:most]), bytes(remarks), is_cut=True)
+            if len(output) > most:
+                return GitAnswer(0, bytes(output[:most]), bytes(remarks), is_cut=True)
     try:
-        return GitAnswer(process.wait(max(0.1, until - time.monotonic())), bytes(printed), bytes(remarks))
+        return GitAnswer(process.wait(max(0.1, deadline - time.monotonic())), bytes(output), bytes(remarks))
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
 
 
-def _bound(process: int) -> None:
-    """Hold a process that has just begun, and what it starts, to _MOST. Only Linux can do that from outside."""
+def _limit_resources(pid: int) -> None:
+    """Apply _MOST to a process that has just started, and its children. Only Linux can do that from outside."""
     for kind, most in _MOST:
         with suppress(OSError, AttributeError):  # it ended already; another system
-            allowed = resource.prlimit(process, kind)[1]
-            if allowed == resource.RLIM_INFINITY or allowed > most:
-                resource.prlimit(process, kind, (most, most))
+            hard_limit = resource.prlimit(pid, kind)[1]
+            if hard_limit == resource.RLIM_INFINITY or hard_limit > most:
+                resource.prlimit(pid, kind, (most, most))

@@ -1,4 +1,4 @@
-"""A remote: the settings and the environment with which git is started for it."""
+"""A remote, and the settings and environment that git is started with for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from bot.errors import UserError
 from bot.git.errors import AuthFailed
-from bot.git.process import QUIET, inherited
+from bot.git.process import QUIET, inherit
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INHERITED = (
@@ -30,7 +30,7 @@ _ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 _SETTINGS = {
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
-    "core.fsync": "none",  # what is lost in a power cut is on the server, and is fetched again
+    "core.fsync": "none",  # anything lost in a power cut is still on the server
     "core.hooksPath": os.devnull,
     "core.symlinks": "false",
     "fetch.fsckObjects": "true",
@@ -51,7 +51,7 @@ _SERVER_SETTINGS = {
     "protocol.https.allow": "always",
 }
 _OWN_SETTINGS = {"http.lowSpeedTime": "20", "protocol.ext.allow": "never"}
-# The rules of `git check-ref-format`, without names that could be taken for an option.
+# The rules of `git check-ref-format`, without names that look like an option.
 _BRANCH = re.compile(
     r"(?![-/@]|.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\.\ud800-\udfff]"
     r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{0,199}"
@@ -70,53 +70,53 @@ class Remote:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(?:https?://[^\x00-\x20/@]+)?/[^\x00-\x20\x7f]*", self.url):
             raise UserError(
-                f"not a repository address: {self.redacted(self.url)[:200]!r}; give https://HOST/OWNER/NAME,"
+                f"not a repository address: {self.redact(self.url)[:200]!r}; give https://HOST/OWNER/NAME,"
                 " without a user name, or an absolute path"
             )
 
-    def settings(self, leaving_out: str = "") -> dict[str, str]:
-        """The settings of git for this remote. Without a filter, git does not fetch missing objects by itself."""
-        found = _address_settings(self.url, leaving_out)
+    def settings(self, filter_spec: str = "") -> dict[str, str]:
+        """Git's settings for this remote. Without a filter, git does not fetch missing objects by itself."""
+        config = _address_settings(self.url, filter_spec)
         if self.url.startswith("/"):
-            found["protocol.file.allow"] = "always"  # the path of a repository on this machine was given
+            config["protocol.file.allow"] = "always"  # the path of a repository on this machine was given
         elif self.token:
-            found[f"http.{self.url}.extraheader"] = f"AUTHORIZATION: basic {self._basic}"
-        return found
+            config[f"http.{self.url}.extraheader"] = f"AUTHORIZATION: basic {self._basic}"
+        return config
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
-        """The environment of git: of this machine's settings only the way to the network."""
-        set_up = given({**_SETTINGS, **_SERVER_SETTINGS, **settings})
-        return inherited(_INHERITED) | QUIET | _ENVIRONMENT | set_up | {"HOME": str(home)}
+        """Git's environment: of this machine's settings, only those for network access."""
+        variables = config_variables({**_SETTINGS, **_SERVER_SETTINGS, **settings})
+        return inherit(_INHERITED) | QUIET | _ENVIRONMENT | variables | {"HOME": str(home)}
 
-    def redacted(self, words: str) -> str:
-        """Remove the token, plain or encoded, from ``words``."""
+    def redact(self, text: str) -> str:
+        """Remove the token, plain or encoded, from ``text``."""
         for secret in (self.token, self._basic) if self.token else ():
-            words = words.replace(secret or "", "***")
-        return re.sub(r"://[^/@\s]{1,300}@", "://***@", words)
+            text = text.replace(secret or "", "***")
+        return re.sub(r"://[^/@\s]{1,300}@", "://***@", text)
 
     @property
     def _basic(self) -> str:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
 
 
-def _address_settings(url: str, leaving_out: str) -> dict[str, str]:
-    found = {"remote.origin.url": url}
-    if leaving_out:
-        found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
-    return found
+def _address_settings(url: str, filter_spec: str) -> dict[str, str]:
+    settings = {"remote.origin.url": url}
+    if filter_spec:
+        settings |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": filter_spec}
+    return settings
 
 
-def at(url: str | Remote, token: str | None) -> Remote:
-    """Return the remote at this address, or the given one as it is."""
+def as_remote(url: str | Remote, token: str | None) -> Remote:
+    """Return the remote at this address, or a given remote unchanged."""
     return Remote(url, token) if isinstance(url, str) else url
 
 
-def given(settings: Mapping[str, str]) -> dict[str, str]:
-    """These settings as variables of the environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
-    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+def config_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """These settings as environment variables. https://git-scm.com/docs/git-config#ENVIRONMENT"""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
     for at, (key, value) in enumerate(settings.items()):
-        found |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
-    return found
+        variables |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return variables
 
 
 def checked_branch(name: str) -> str:
@@ -129,11 +129,11 @@ def checked_branch(name: str) -> str:
 _ADDRESS = re.compile(
     r"(?:https?|ssh|git|file)://[^\x00-\x20\x7f]*"  # a URL
     r"|/[^\x00-\x1f\x7f]*"  # a folder
-    r"|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9_.\[\]-]+:(?!:|//)[^\x00-\x20\x7f]+"  # host:path, as ssh has it
+    r"|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9_.\[\]-]+:(?!:|//)[^\x00-\x20\x7f]+"  # host:path, as in ssh
 )
 _OPTION = re.compile(r"(?:^|[@:\[\]])-|[\x00-\x20\x7f]")
-"""Before the first slash: a user, host, port or path that ssh or git would take for an option, or a control character
-hidden by percent encoding."""
+"""Before the first slash: a user, host, port or path that ssh or git would mistake for an option, or a control
+character hidden by percent encoding."""
 
 _OF_A_CHECKOUT = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|TRACE.*"
@@ -143,10 +143,10 @@ _OF_A_CHECKOUT = re.compile(
 
 @dataclass(frozen=True)
 class OwnRemote(Remote):
-    """A repository that the user's own git fetches from. Nothing asks for a password: without one the fetch fails.
+    """A repository that the user's own git fetches from. Git never prompts for a password: without one the fetch fails.
 
-    The settings of the machine and of the user apply, such as credential helpers. Those of a checkout do not, since
-    they may be a stranger's.
+    The settings of the machine and the user apply, such as credential helpers. Those of a checkout do not, since they
+    may be a stranger's.
     """
 
     no_access: ClassVar[str] = (
@@ -158,14 +158,14 @@ class OwnRemote(Remote):
         # Git decodes all of a URL before it looks for the host.
         plain = unquote(self.url.partition("://")[2]) if "://" in self.url else self.url
         if not _ADDRESS.fullmatch(self.url) or _OPTION.search(plain.partition("/")[0]):
-            raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
+            raise UserError(f"not the address of a repository: {self.redact(self.url)[:200]!r}")
 
-    def settings(self, leaving_out: str = "") -> dict[str, str]:
-        return _address_settings(self.url, leaving_out)
+    def settings(self, filter_spec: str = "") -> dict[str, str]:
+        return _address_settings(self.url, filter_spec)
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - the user's stays
-        """Our own environment without variables that name a checkout, and with nothing that would ask."""
+        """Our own environment, without variables that name a checkout, and with all prompts disabled."""
         kept = {name: value for name, value in os.environ.items() if not _OF_A_CHECKOUT.fullmatch(name)}
-        # Git is started without a terminal, so ssh could only ask through a program.
-        asks_nobody = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
-        return kept | asks_nobody | given({**_SETTINGS, **_OWN_SETTINGS, **settings})
+        # Git is started without a terminal, so ssh could only prompt through a program.
+        no_prompts = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        return kept | no_prompts | config_variables({**_SETTINGS, **_OWN_SETTINGS, **settings})

@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bot.errors import StoreError
-from bot.files import MAX_FILES, checked, is_fit, on_disk
+from bot.files import MAX_FILES, check_path, is_safe_path, on_disk
 from bot.git.errors import AuthFailed, RefMissing
-from bot.git.remote import Remote, at
-from bot.git.repository import FOLDER, SUBMODULE, TIP, Git, TooMany, TreeEntry, walk
+from bot.git.remote import Remote, as_remote
+from bot.git.repository import FOLDER, SUBMODULE, TIP, Git, TreeEntry, TreeTooLarge, walk
 
 MAX_ENTRIES = 100_000
-"""Names that are looked at in one commit: a small tree may unfold into billions of files."""
+"""Most names that are looked at in one commit: a small tree may expand to billions of files."""
 
 _FILES = ("100644", "100755")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,13 +25,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Head:
     """The default branch of a remote. Nothing is fetched until it is needed."""
 
-    def __init__(self, git: Git, seen: str | None = None) -> None:
-        self._git, self._seen = git, seen
+    def __init__(self, git: Git, known_tip: str | None = None) -> None:
+        self._git, self._known_tip = git, known_tip
 
     def tip(self) -> str:
         """Return the newest commit, as given or as it is now; "" without a repository or commit."""
-        if self._seen is not None:
-            return self._seen
+        if self._known_tip is not None:
+            return self._known_tip
         try:
             return self._git.remote_tip("HEAD")
         except AuthFailed as error:
@@ -42,38 +42,38 @@ class Head:
     def fetch(self) -> tuple[str, datetime]:
         """Fetch the newest commit with its folders, without files if the server can leave them out.
 
-        Returns its id and time, 1970 if that is no valid date.
+        Returns its id and time, which is 1970 if it is not a valid date.
         """
         self._git.fetch_tip("HEAD", ["blob:none"])
         commit = self._git.objects.commit(TIP)
         return commit.oid, commit.at or _EPOCH
 
     def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
-        """Return the ids of the wanted files of the fetched commit by path, and sentences on what was left out.
+        """Return the ids of the wanted files of the fetched commit by path, and sentences about what was left out.
 
-        ``leads`` decides which folders to look into. Symlinks, submodules and names that mean something else on a disk
-        are left out, and everything after MAX_ENTRIES.
+        ``leads`` decides which folders to look into. Symlinks, submodules and names with a special meaning on disk are
+        left out, and so is everything after MAX_ENTRIES.
         """
-        found: dict[str, str] = {}
-        links, names, told = [], 0, []
+        oids: dict[str, str] = {}
+        links, names, notes = [], 0, []
         try:
             for path, entry in walk(self._git, self._git.objects.commit(TIP).tree, leads, MAX_ENTRIES):
                 if entry.mode == FOLDER or not is_wanted(path):
                     continue
-                if not is_fit(path):
+                if not is_safe_path(path):
                     names += 1
                 elif entry.mode in _FILES:
-                    found[path] = entry.oid
+                    oids[path] = entry.oid
                 else:
                     links.append(path)
-        except TooMany:
-            told.append("there are too many files: not all were looked at")
-        told += [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
-        told += [f"{names} files were left out for their names"] if names else []
-        return found, told
+        except TreeTooLarge:
+            notes.append("there are too many files: not all were looked at")
+        notes += [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
+        notes += [f"{names} files were left out for their names"] if names else []
+        return oids, notes
 
     def contents(self, ids: Sequence[str], limit: int) -> dict[str, bytes]:
-        """Return these files by id, fetched in one exchange, without those of more than ``limit`` bytes."""
+        """Return these files by id, fetched in one exchange, except those of more than ``limit`` bytes."""
         absent = self._git.objects.absent(ids)
         if absent:
             self._git.fetch_objects(absent, "blob:none")
@@ -81,33 +81,33 @@ class Head:
 
 
 @contextmanager
-def open_head(url: str | Remote, token: str | None, seen: str | None = None) -> Iterator[Head]:
+def open_head(url: str | Remote, token: str | None, known_tip: str | None = None) -> Iterator[Head]:
     """Open the default branch of the repository at ``url``, in a temporary folder that is deleted afterwards.
 
-    ``seen`` is its newest commit as known from a moment ago, which saves asking for it.
+    ``known_tip`` is its newest commit if already known, which saves a request.
     """
     with _repository(url, token) as git:
-        yield Head(git, seen)
+        yield Head(git, known_tip)
 
 
 def read_head(
     url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
 ) -> tuple[str, dict[str, bytes]]:
-    """Return the commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; ``*`` is one folder).
+    """Return the commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; no ``/`` in ``*``).
 
-    Without a commit that is "" and no files. Raises StoreError for a symlink, a submodule or a file of more than
+    Without a commit, these are "" and no files. Raises StoreError for a symlink, a submodule or a file of more than
     ``limit`` bytes. This takes at most three exchanges: the commit; its top folder; everything below the first folder
     of each path, without large files. If the server cannot leave out trees, the names of all files are sent as well.
     """
-    patterns = [checked(path) for path in paths]
+    patterns = [check_path(path) for path in paths]
     with _repository(url, token) as git:
         try:
             git.fetch_tip("HEAD", ["tree:0", "blob:none"])
         except RefMissing:
             return "", {}
-        found = _matching(git, patterns, limit)
-        contents = dict(git.objects.read([entry.oid for entry in found.values()], limit))
-        files = {path: _within(limit, path, contents.get(entry.oid)) for path, entry in found.items()}
+        entries = _find_matching(git, patterns, limit)
+        contents = dict(git.objects.read([entry.oid for entry in entries.values()], limit))
+        files = {path: _check_size(limit, path, contents.get(entry.oid)) for path, entry in entries.items()}
         return git.objects.commit(TIP).oid, files
 
 
@@ -116,30 +116,32 @@ def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
     with (
         on_disk("make a temporary folder"),
         tempfile.TemporaryDirectory(prefix="precedent-") as folder,
-        Git(Path(folder) / "head.git", at(url, token)) as git,
+        Git(Path(folder) / "head.git", as_remote(url, token)) as git,
     ):
         git.init()
         yield git
 
 
-def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]:
+def _find_matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]:
     root = git.objects.commit(TIP).tree
-    bare = bool(git.objects.absent([root]))
-    if bare:
+    lacks_trees = bool(git.objects.absent([root]))
+    if lacks_trees:
         git.fetch_objects([root], "tree:0")
-    tops = {name: entry for name, entry in walk(git, root, lambda _: False, MAX_FILES) if _leads(name, patterns)}
-    wanted = git.objects.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
-    if wanted:
-        git.fetch_objects(wanted, f"blob:limit={limit + 1}")
-    everything = walk(git, root, lambda folder: _leads(folder, patterns), MAX_FILES)
-    on_the_way = {path: entry for path, entry in everything if entry.mode != FOLDER and _leads(path, patterns)}
-    regular = {path: entry for path, entry in on_the_way.items() if _is_file(path, entry, patterns)}
-    if not bare and (absent := git.objects.absent(entry.oid for entry in regular.values())):
+    tops = {
+        name: entry for name, entry in walk(git, root, lambda _: False, MAX_FILES) if _leads_to_match(name, patterns)
+    }
+    missing = git.objects.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
+    if missing:
+        git.fetch_objects(missing, f"blob:limit={limit + 1}")
+    entries = walk(git, root, lambda folder: _leads_to_match(folder, patterns), MAX_FILES)
+    candidates = {path: entry for path, entry in entries if entry.mode != FOLDER and _leads_to_match(path, patterns)}
+    regular = {path: entry for path, entry in candidates.items() if _is_file(path, entry, patterns)}
+    if not lacks_trees and (absent := git.objects.absent(entry.oid for entry in regular.values())):
         git.fetch_objects(absent, "blob:none")
     return regular
 
 
-def _leads(path: str, patterns: list[str]) -> bool:
+def _leads_to_match(path: str, patterns: list[str]) -> bool:
     """Whether the path matches a pattern, or could be a folder on the way to a match."""
     parts = path.split("/")
     return any(
@@ -152,10 +154,10 @@ def _is_file(path: str, entry: TreeEntry, patterns: list[str]) -> bool:
     if entry.mode not in _FILES:
         raise StoreError(f"{path} is a symlink or a submodule; put the file itself there")
     depth = path.count("/")
-    return any(pattern.count("/") == depth and _leads(path, [pattern]) for pattern in patterns)
+    return any(pattern.count("/") == depth and _leads_to_match(path, [pattern]) for pattern in patterns)
 
 
-def _within(limit: int, path: str, content: bytes | None) -> bytes:
+def _check_size(limit: int, path: str, content: bytes | None) -> bytes:
     if content is None or len(content) > limit:
         raise StoreError(f"{path} has more than {limit:,} bytes; make it shorter")
     return content

@@ -1,4 +1,4 @@
-"""Runs git in a bare repository of our own: small verbs, streams that make commits, and bounded walks of trees."""
+"""Runs git in a bare repository of our own: small operations, streams that make commits, and bounded tree walks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from bot.errors import StoreError
-from bot.files import LONGEST, MAX_DEPTH, MAX_FILES, DiskTrouble, on_disk
-from bot.git.errors import FilterRefused, GitError, RemoteUnreachable, meaning
+from bot.files import LONGEST, MAX_DEPTH, MAX_FILES, DiskFault, on_disk
+from bot.git.errors import FilterRefused, GitError, RemoteUnreachable, parse_error
 from bot.git.objects import Commit, Objects
 from bot.git.process import PIPE, GitAnswer, GitProcess, finish, start
 from bot.git.remote import Remote
@@ -39,12 +39,12 @@ class TreeEntry(NamedTuple):
 class Git:
     """The bare repository in ``folder``. Every call is a process with a clean environment and a time limit.
 
-    ``objects`` reads its objects, in processes of its own that `close` ends.
+    ``objects`` reads its objects in separate processes, which `close` ends.
     """
 
     def __init__(self, folder: Path, remote: Remote, *, timeout: float = 300.0, tries: int = 3) -> None:
         self._folder, self._remote, self._timeout, self._tries = folder, remote, timeout, tries
-        self.objects = Objects(lambda args: self._start(args, PIPE, {}), self._meaning, timeout)
+        self.objects = Objects(lambda args: self._start(args, PIPE, {}), self._parse_error, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +58,7 @@ class Git:
     def init(self) -> None:
         """Make an empty repository: what `gitrepository-layout` requires, in the format that every git reads.
 
-        The outcome of `git init` depends on its version, and starting it costs more.
+        The result of `git init` depends on its version, and starting it is slower.
         """
         with on_disk("make a repository"):
             for folder in ("objects", "refs"):
@@ -67,43 +67,43 @@ class Git:
             (self._folder / "HEAD").write_text("ref: refs/heads/main\n")
 
     def tidy(self) -> None:
-        """Delete the locks and partial packs that a killed git left. Nobody else may use the repository meanwhile."""
+        """Delete the locks and partial packs that a killed git left. Nobody else may be using the repository."""
         with on_disk("tidy a repository"):
             for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/*.lock", "objects/pack/tmp_*"):
-                for left in self._folder.glob(pattern):
-                    left.unlink(missing_ok=True)
+                for leftover in self._folder.glob(pattern):
+                    leftover.unlink(missing_ok=True)
 
     def exists(self) -> bool:
         return (self._folder / "HEAD").exists()
 
     def fetch_tip(self, ref: str, filters: Iterable[str]) -> bool:
-        """Fetch the newest commit of ``ref``, without its history, to TIP, with the first filter the server accepts.
+        """Fetch the newest commit of ``ref`` to TIP, without its history, with the first filter the server accepts.
 
-        Returns whether the server left anything out; without a known filter it sends all. Raises RefMissing.
+        Returns whether the server left anything out; without a known filter it sends everything. Raises RefMissing.
         """
-        for leaving_out in (*filters, ""):
-            settings = self._remote.settings(leaving_out)
+        for filter_spec in (*filters, ""):
+            settings = self._remote.settings(filter_spec)
             try:
                 fetched = self._remotely(*_FETCH, "--depth=1", "origin", f"+{ref}:{TIP}", settings=settings)
-                return bool(leaving_out) and b"filtering not recognized" not in fetched.stderr
+                return bool(filter_spec) and b"filtering not recognized" not in fetched.stderr
             except FilterRefused:
-                if not leaving_out:
+                if not filter_spec:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def fetch_objects(self, oids: Iterable[str], leaving_out: str) -> None:
-        """Fetch these objects in one exchange, and of trees among them what the filter ``leaving_out`` lets through."""
+    def fetch_objects(self, oids: Iterable[str], filter_spec: str) -> None:
+        """Fetch these objects in one exchange, and the contents of trees among them, filtered by ``filter_spec``."""
         lines = "".join(f"{oid}\n" for oid in oids).encode()
-        settings = self._remote.settings(leaving_out) | {"fetch.negotiationAlgorithm": "noop"}
+        settings = self._remote.settings(filter_spec) | {"fetch.negotiationAlgorithm": "noop"}
         self._remotely(*_FETCH, "--stdin", "origin", settings=settings, stdin=lines)
 
     def remote_tip(self, ref: str) -> str:
-        """Return the commit that ``ref`` points to on the server, "" without one."""
+        """Return the commit that ``ref`` points to on the server, "" if there is none."""
         listed = self._remotely("ls-remote", "--quiet", "origin", ref, settings=self._remote.settings()).stdout
         return next((line[:40] for line in listed.decode().splitlines() if line[41:] == ref), "")
 
     def push(self, oid: str, ref: str, *, lease: str = "") -> None:
-        """Move ``ref`` on the server to ``oid``. Only with ``lease``, its present commit, may history be lost."""
+        """Move ``ref`` on the server to ``oid``. History may only be lost with ``lease``, its present commit."""
         force = (f"--force-with-lease={ref}:{lease}",) if lease else ()
         move = ("origin", f"{oid}:{ref}")
         self._remotely("push", "--quiet", "--porcelain", *force, *move, settings=self._remote.settings())
@@ -111,11 +111,11 @@ class Git:
     def fast_import(self, stream: IO[bytes]) -> Commit:
         """Make the commit of a `git fast-import` stream that prints the ids of the commit and of its tree."""
         stream.seek(0)
-        words = self.run("fast-import", "--quiet", "--done", "--force", stdin=stream).split()
-        return Commit(words[0].decode(), words[3].decode(), "")
+        printed = self.run("fast-import", "--quiet", "--done", "--force", stdin=stream).split()
+        return Commit(printed[0].decode(), printed[3].decode(), "")
 
     def run(self, *args: str, stdin: bytes | IO[bytes] = b"") -> bytes:
-        """Return what `git args` prints. Raises the GitError that its complaint means."""
+        """Return what `git args` prints. Raises the GitError for its complaint."""
         return self._run(args, stdin, {}).stdout
 
     def _remotely(self, *args: str, settings: Mapping[str, str], stdin: bytes = b"") -> GitAnswer:
@@ -132,16 +132,16 @@ class Git:
     def _run(self, args: Sequence[str], stdin: bytes | IO[bytes], settings: Mapping[str, str]) -> GitAnswer:
         with ExitStack() as opened:
             if isinstance(stdin, bytes):
-                given, stdin = stdin, opened.enter_context(tempfile.TemporaryFile())
-                stdin.write(given)
+                data, stdin = stdin, opened.enter_context(tempfile.TemporaryFile())
+                stdin.write(data)
                 stdin.seek(0)
             process = self._start(args, stdin, settings)
             try:
                 answer = finish(process, self._timeout)
             except TimeoutError:
-                raise self._meaning(args, None) from None
+                raise self._parse_error(args, None) from None
         if answer.returncode or answer.is_cut:
-            raise self._meaning(args, answer.stderr + b"\n" + (answer.stdout if args[0] == "push" else b""))
+            raise self._parse_error(args, answer.stderr + b"\n" + (answer.stdout if args[0] == "push" else b""))
         return answer
 
     def _start(self, args: Sequence[str], stdin: IO[bytes] | int, settings: Mapping[str, str]) -> GitProcess:
@@ -150,15 +150,15 @@ class Git:
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing", "install git and put it on PATH") from None
         except OSError as error:
-            raise DiskTrouble(f"git {args[0]}: {error.strerror}", DiskTrouble.usual_remedy) from None
+            raise DiskFault(f"git {args[0]}: {error.strerror}", DiskFault.usual_remedy) from None
 
-    def _meaning(self, args: Sequence[str], remarks: bytes | None) -> StoreError:
-        """The error that git's remarks mean; None for remarks if it did not end in time."""
+    def _parse_error(self, args: Sequence[str], remarks: bytes | None) -> StoreError:
+        """The error in git's remarks, which are None if it did not finish in time."""
         if remarks is None:
-            told = f"git {args[0]}: no end after {self._timeout:.0f} s"
-            return RemoteUnreachable(told, RemoteUnreachable.usual_remedy)
-        told = self._remote.redacted(remarks.decode("utf-8", "replace"))
-        return meaning(args[0], told, self._remote.no_access)
+            output = f"git {args[0]}: no end after {self._timeout:.0f} s"
+            return RemoteUnreachable(output, RemoteUnreachable.usual_remedy)
+        output = self._remote.redact(remarks.decode("utf-8", "replace"))
+        return parse_error(args[0], output, self._remote.no_access)
 
 
 AUTHOR = "precedent <precedent@users.noreply.github.com>"
@@ -183,7 +183,7 @@ class Blob:
         return cls(source, size, digest.hexdigest())
 
     def packed(self) -> int:
-        """Return its deflated size in bytes, the most that a push sends (a delta may be far smaller)."""
+        """Return the deflated size in bytes, the most that a push sends (a delta may be far smaller)."""
         deflate = zlib.compressobj(1)
         return sum(len(deflate.compress(chunk)) for chunk in _chunks(self.source)) + len(deflate.flush())
 
@@ -210,7 +210,7 @@ class CommitDraft:
 def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[bytes]:
     """Write the `git fast-import` stream of this commit, to a file in ``folder`` that vanishes when closed.
 
-    Git loads only the trees on the way to a changed file, and prints the ids of commit and tree.
+    Git loads only the trees on the path to a changed file, and prints the ids of the commit and its tree.
     """
     out = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
     text = draft.message.encode("utf-8", "replace")
@@ -233,7 +233,7 @@ def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[byte
     return out
 
 
-def differing(files: Mapping[str, TreeEntry], changes: Changes) -> Changes:
+def drop_unchanged(files: Mapping[str, TreeEntry], changes: Changes) -> Changes:
     return {
         path: blob
         for path, blob in changes.items()
@@ -241,7 +241,7 @@ def differing(files: Mapping[str, TreeEntry], changes: Changes) -> Changes:
     }
 
 
-def changed(files: Mapping[str, TreeEntry], changes: Changes) -> dict[str, TreeEntry]:
+def apply_changes(files: Mapping[str, TreeEntry], changes: Changes) -> dict[str, TreeEntry]:
     kept = {path: entry for path, entry in files.items() if path not in changes}
     return kept | {path: TreeEntry(FILE_MODE, blob.oid) for path, blob in changes.items() if blob is not None}
 
@@ -276,26 +276,26 @@ SUBMODULE = "160000"
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
-class TooMany(StoreError):
+class TreeTooLarge(StoreError):
     """A tree has too many names to look through."""
 
 
 def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterator[tuple[str, TreeEntry]]:
-    """Yield path and entry of everything in ``tree``. Raises TooMany after ``most`` entries or for a huge folder.
+    """Yield path and entry of everything in ``tree``. Raises TreeTooLarge after ``most`` entries or for a huge folder.
 
-    ``leads`` decides which folders to look into; those with an overlong path are left out. One list of names is in
-    memory at a time, and a name longer than any of our paths counts as several.
+    ``leads`` decides which folders to look into; those with too long a path are left out. Only one list of names is in
+    memory at a time. A name longer than any of our paths counts as several.
     """
     level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):
         below: dict[str, list[str]] = {}
         for oid, data in git.objects.read(level, LARGEST_TREE):
             folders = level.pop(oid)
-            for found in _ENTRY.finditer(data):
-                bits, name, raw = found.groups()
+            for match in _ENTRY.finditer(data):
+                bits, name, raw = match.groups()
                 count += len(folders) * (1 + len(name) // LONGEST)
                 if count > most:
-                    raise TooMany(f"there are more than {most:,} files")
+                    raise TreeTooLarge(f"there are more than {most:,} files")
                 entry = TreeEntry(_kind(bits), raw.hex())
                 for folder in folders:
                     path = folder + name.decode("utf-8", "surrogateescape")
@@ -303,7 +303,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
                     if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
                         below.setdefault(entry.oid, []).append(f"{path}/")
         for folder in chain.from_iterable(level.values()):
-            raise TooMany(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
+            raise TreeTooLarge(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
         level = below
 
 
@@ -312,13 +312,15 @@ def all_files(git: Git, tree: str) -> dict[str, TreeEntry]:
     try:
         entries = walk(git, tree, lambda _: True, MAX_FILES)
         return {path: entry for path, entry in entries if entry.mode != FOLDER}
-    except TooMany as error:
-        raise TooMany(f"{error}: this program never wrote that branch; delete it, and run with `rebuild`") from None
+    except TreeTooLarge as error:
+        raise TreeTooLarge(
+            f"{error}: this program never wrote that branch; delete it, and run with `rebuild`"
+        ) from None
 
 
 @cache
 def _kind(mode: bytes) -> str:
-    """The mode as git sees it: for a regular file only whether its owner may run it counts."""
+    """The mode as git sees it: for a regular file, only whether its owner may execute it matters."""
     number = int(mode, 8)
     match number & 0o170000:
         case 0o100000:

@@ -1,7 +1,7 @@
 """Acts as our GitHub App: its identity, tokens for one repository each, and the deliveries of its webhook.
 
-This is githubkit's part: it signs requests with the App's key and renews the signature. PyGithub sends the requests
-about a repository, see `bot.github.transport`.
+githubkit does this: it signs requests with the App's key and renews the signature. PyGithub sends the requests about a
+repository, see `bot.github.transport`.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
     Unreachable,
-    meaning_of,
+    error_for_status,
 )
-from bot.github.observer import observed
+from bot.github.observer import observe_request
 from bot.github.threads import object_in, objects_in
 from bot.github.transport import PER_PAGE
 
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
-"""Permissions of a token, and all that the App needs."""
+"""Permissions of every token. The App needs no others."""
 
 OPTIONAL = {"discussions": "write", "pull_requests": "read"}
-"""What a token gets in addition, at most, if the installation has accepted it.
+"""Further permissions that a token gets if the installation has accepted them, at most these levels.
 
 Discussions are not remembered without `read`, nor answered without `write`. Without pull requests, those of a private
-repository are not read: how an issue was fixed lacks the files and the release, and open ones are not shown.
+repository are not read: fixes lack their files and their release, and open pull requests are not shown.
 """
 
 RANKS = ("none", "read", "write", "admin")
 """Levels of a permission, the least first."""
 
 REREAD = 3600.0
-"""Seconds after which it is asked again what an installation has accepted."""
+"""Seconds until the permissions that an installation has accepted are read again."""
 
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 """Events that the App subscribes to; those of its installations arrive anyway."""
@@ -153,21 +153,21 @@ class _Session:
         self._context = contextvars.Context()
         self._context.run(self._github.__enter__)
 
-    def ask(self, verb: str, path: str, token: str, **given: Any) -> Response[Any]:
-        """The answer, whether GitHub does what it is asked or refuses."""
-        asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
+    def ask(self, verb: str, path: str, token: str, **options: Any) -> Response[Any]:
+        """Send a request. Returns GitHub's answer, even a refusal."""
+        client = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
         try:
-            answer: Response[Any] = self._surroundings().run(lambda: asking.request(verb, path, **given))
+            answer: Response[Any] = self._caller_context().run(lambda: client.request(verb, path, **options))
         except RequestFailed as error:
             return error.response
         return answer
 
-    def _surroundings(self) -> contextvars.Context:
-        """The caller's context, which names the delivery in lines of the log, with githubkit's connections."""
-        made = contextvars.copy_context()
+    def _caller_context(self) -> contextvars.Context:
+        """The caller's context, which names the delivery in log lines, plus githubkit's connections."""
+        context = contextvars.copy_context()
         for variable, value in self._context.items():
-            made.run(variable.set, value)
-        return made
+            context.run(variable.set, value)
+        return context
 
     def close(self) -> None:
         self._context.run(self._github.__exit__)
@@ -183,18 +183,18 @@ class App:
         """Raises UserError if ``key`` is not an RSA private key in PEM."""
         self._id = app_id
         self._api_url = api_url
-        self._opened = [_Session(app_id, key, api_url)]
+        self._sessions = [_Session(app_id, key, api_url)]
         self._accepted: dict[int, tuple[float, dict[str, str]]] = {}
 
     def use_key(self, key: str) -> None:
-        """Sign with this key from now on; requests that are under way end with the former one.
+        """Sign with this key from now on; requests under way still use the former one.
 
         Raises UserError, and keeps the former key, if ``key`` is not an RSA private key in PEM.
         """
-        self._opened.append(_Session(self._id, key, self._api_url))
+        self._sessions.append(_Session(self._id, key, self._api_url))
 
     def close(self) -> None:
-        for session in self._opened:
+        for session in self._sessions:
             session.close()
 
     def __enter__(self) -> Self:
@@ -207,12 +207,12 @@ class App:
         """Return the identity, permissions and events of the App, and how far GitHub's clock is ahead."""
         before = time.time()
         answer = self._ask("GET", "/app")
-        told = object_in(_json(answer))
-        slug, permissions, events = clean(told.get("slug")), object_in(told.get("permissions")), told.get("events")
+        data = object_in(_json(answer))
+        slug, permissions, events = clean(data.get("slug")), object_in(data.get("permissions")), data.get("events")
         if not slug:
             raise Unreachable(UNREADABLE)
         return AppInfo(
-            id=_number(told.get("id")),
+            id=_positive_int(data.get("id")),
             slug=slug,
             login=f"{slug}[bot]",
             events=tuple(map(clean, events)) if isinstance(events, list) else (),
@@ -225,78 +225,78 @@ class App:
 
         Raises NotInstalled, and NotPermitted if the installation has not accepted the permissions we need.
         """
-        told = self._widest_token(installation, repository)
-        token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
-        listed = (each for each in objects_in(told.get("repositories")) if each.get("id") == repository)
-        shown = next(listed, None) or self._repository(token, repository)
-        name = clean(shown.get("full_name"))
+        data = self._create_widest_token(installation, repository)
+        token, expires_at = clean(data.get("token")), _milliseconds(data.get("expires_at"))
+        matches = (item for item in objects_in(data.get("repositories")) if item.get("id") == repository)
+        details = next(matches, None) or self._repository(token, repository)
+        name = clean(details.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNREADABLE)
-        listed_as = _listed(shown)
-        return InstallationToken(token, expires_at, name, listed_as.private, listed_as.visibility)
+        listed = _listed_repository(details)
+        return InstallationToken(token, expires_at, name, listed.private, listed.visibility)
 
     def installations(self) -> Iterator[InstallationInfo]:
-        for each in self._pages("/app/installations"):
-            account = clean(object_in(each.get("account")).get("login"))
-            yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))
+        for item in self._pages("/app/installations"):
+            account = clean(object_in(item.get("account")).get("login"))
+            yield InstallationInfo(_positive_int(item.get("id")), account, suspended=bool(item.get("suspended_at")))
 
     def repositories(self, installation: int) -> Iterator[ListedRepository]:
         """Yield the repositories of an installation. Raises NotInstalled."""
         token = clean(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
-        for each in self._pages("/installation/repositories", "repositories", token):
-            yield _listed(each)
+        for item in self._pages("/installation/repositories", "repositories", token):
+            yield _listed_repository(item)
 
     def deliveries(self, until: int) -> Iterator[DeliveryInfo]:
         """Yield GitHub's attempts to deliver, newest first, back to this time; GitHub keeps three days."""
         query: dict[str, str | int] = {"per_page": PER_PAGE}
         while True:
             answer = self._ask("GET", "/app/hook/deliveries", params=query)
-            for told in objects_in(_json(answer)):
-                found = _delivery(told)
-                if found.delivered_at < until:
+            for item in objects_in(_json(answer)):
+                delivery = _delivery(item)
+                if delivery.delivered_at < until:
                     return
-                yield found
-            further = _cursor(answer)
-            if not further or further == query.get("cursor"):
+                yield delivery
+            cursor = _cursor(answer)
+            if not cursor or cursor == query.get("cursor"):
                 return
-            query["cursor"] = further
+            query["cursor"] = cursor
 
     def redeliver(self, delivery: int) -> None:
         """Make GitHub repeat an attempt, by its ``id``, under the same GUID."""
         self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
 
-    def _widest_token(self, installation: int, repository: int) -> Mapping[str, Any]:
-        asked = {"repository_ids": [repository]}
-        read_at, more = self._accepted.get(installation, (-REREAD, {}))
+    def _create_widest_token(self, installation: int, repository: int) -> Mapping[str, Any]:
+        scope = {"repository_ids": [repository]}
+        read_at, optional = self._accepted.get(installation, (-REREAD, {}))
         if time.monotonic() - read_at >= REREAD:
-            more = self._optional(installation)
-            self._accepted[installation] = time.monotonic(), more
+            optional = self._accepted_optional(installation)
+            self._accepted[installation] = time.monotonic(), optional
         try:
-            return self._token(installation, {**asked, "permissions": PERMISSIONS | more})
+            return self._token(installation, {**scope, "permissions": PERMISSIONS | optional})
         except (NotPermitted, NotInstalled):
-            if not more:
+            if not optional:
                 raise
-            self._accepted.pop(installation, None)  # the App may have been given less since: the next answer tells
-        return self._token(installation, {**asked, "permissions": PERMISSIONS})
+            self._accepted.pop(installation, None)  # permissions may have been withdrawn: read them again next time
+        return self._token(installation, {**scope, "permissions": PERMISSIONS})
 
-    def _optional(self, installation: int) -> dict[str, str]:
-        """Of OPTIONAL, what this installation has accepted."""
+    def _accepted_optional(self, installation: int) -> dict[str, str]:
+        """The OPTIONAL permissions that this installation has accepted, at most at the levels given there."""
         try:
-            told = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
+            data = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
         except NotPermitted:
-            return {}  # the answer about the token says why
-        given = object_in(told.get("permissions"))
+            return {}  # the request for the token will say why
+        accepted = object_in(data.get("permissions"))
         return {
             name: min(level, most, key=RANKS.index)
             for name, most in OPTIONAL.items()
-            if (level := given.get(name)) in RANKS[1:]
+            if (level := accepted.get(name)) in RANKS[1:]
         }
 
-    def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _token(self, installation: int, body: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return object_in(_json(self._ask("POST", f"/app/installations/{installation}/access_tokens", json=asked)))
+            return object_in(_json(self._ask("POST", f"/app/installations/{installation}/access_tokens", json=body)))
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
         except Invalid as error:
@@ -315,37 +315,37 @@ class App:
         page = 0
         while True:
             page += 1
-            told = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
-            listed = objects_in(object_in(told).get(name) if name else told)
-            yield from listed
-            if len(listed) < PER_PAGE:
+            data = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
+            items = objects_in(object_in(data).get(name) if name else data)
+            yield from items
+            if len(items) < PER_PAGE:
                 return
 
-    def _ask(self, verb: str, path: str, token: str = "", **given: Any) -> Response[Any]:
+    def _ask(self, verb: str, path: str, token: str = "", **options: Any) -> Response[Any]:
         try:
-            with observed(verb, path) as tell:
-                answer = self._opened[-1].ask(verb, path, token, **given)
+            with observe_request(verb, path) as tell:
+                answer = self._sessions[-1].ask(verb, path, token, **options)
                 tell(answer.status_code, answer.headers)
         except RequestError as error:
             kind = type(error.exc).__name__
             raise Unreachable(f"GitHub did not answer ({kind}): it is asked again later") from None
         if answer.status_code >= 400:
-            raise _meaning(answer, path)
+            raise _error_of(answer, path)
         return answer
 
 
-def _meaning(answer: Response[Any], path: str) -> ForgeError:
+def _error_of(answer: Response[Any], path: str) -> ForgeError:
     headers = {name.lower(): value for name, value in answer.headers.items()}
     try:
         data = answer.json()
     except ValueError:
         data = None
-    found = meaning_of(answer.status_code, headers, data, path)
-    if not isinstance(found, Unauthorised) or not path.startswith("/app"):
-        return found
-    refused = Unauthorised(REFUSED)
-    refused.ahead = seconds_ahead(headers.get("date", ""), time.time())
-    return refused
+    error = error_for_status(answer.status_code, headers, data, path)
+    if not isinstance(error, Unauthorised) or not path.startswith("/app"):
+        return error
+    unauthorised = Unauthorised(REFUSED)
+    unauthorised.ahead = seconds_ahead(headers.get("date", ""), time.time())
+    return unauthorised
 
 
 def _json(answer: Response[Any]) -> Any:
@@ -355,39 +355,39 @@ def _json(answer: Response[Any]) -> Any:
         raise Unreachable(UNREADABLE) from error
 
 
-def _listed(told: Mapping[str, Any]) -> ListedRepository:
-    private = told.get("private") is not False
-    name = clean(told.get("full_name"))
+def _listed_repository(data: Mapping[str, Any]) -> ListedRepository:
+    private = data.get("private") is not False
+    name = clean(data.get("full_name"))
     return ListedRepository(
-        _number(told.get("id")), name, private, visibility_of(told.get("visibility"), private=private)
+        _positive_int(data.get("id")), name, private, visibility_of(data.get("visibility"), private=private)
     )
 
 
-def visibility_of(named: object, *, private: bool) -> Visibility:
-    """Return the visibility that GitHub names; of two that contradict each other the narrower.
+def visibility_of(name: object, *, private: bool) -> Visibility:
+    """Return the visibility that GitHub names; if it contradicts ``private``, the narrower one.
 
-    Without a name, as an old GitHub Enterprise Server answers, it is public unless it is ``private``.
+    Without a name, as from an old GitHub Enterprise Server, it is public unless it is ``private``.
     """
-    if not private and named in (None, Visibility.PUBLIC):
+    if not private and name in (None, Visibility.PUBLIC):
         return Visibility.PUBLIC
-    return Visibility.INTERNAL if named == Visibility.INTERNAL else Visibility.PRIVATE
+    return Visibility.INTERNAL if name == Visibility.INTERNAL else Visibility.PRIVATE
 
 
-def _delivery(told: Mapping[str, Any]) -> DeliveryInfo:
+def _delivery(data: Mapping[str, Any]) -> DeliveryInfo:
     return DeliveryInfo(
-        id=_number(told.get("id")),
-        guid=clean(told.get("guid")).lower(),
-        event=clean(told.get("event")),
-        action=clean(told.get("action")),
-        status_code=_number(told.get("status_code")),
-        delivered_at=_instant(told.get("delivered_at")),
-        installation_id=_number(told.get("installation_id")),
-        repository_id=_number(told.get("repository_id")),
+        id=_positive_int(data.get("id")),
+        guid=clean(data.get("guid")).lower(),
+        event=clean(data.get("event")),
+        action=clean(data.get("action")),
+        status_code=_positive_int(data.get("status_code")),
+        delivered_at=_milliseconds(data.get("delivered_at")),
+        installation_id=_positive_int(data.get("installation_id")),
+        repository_id=_positive_int(data.get("repository_id")),
     )
 
 
 def _cursor(answer: Response[Any]) -> str:
-    """The cursor of the next page. The address of the link itself is not followed."""
+    """The cursor of the next page. The link itself is not followed."""
     link = answer.raw_response.links.get("next", {}).get("url", "")
     return parse_qs(urlsplit(link).query).get("cursor", [""])[0]
 
@@ -400,7 +400,7 @@ def seconds_ahead(date: str, ours: float) -> float:
         return 0.0
 
 
-def _instant(stamp: object) -> int:
+def _milliseconds(stamp: object) -> int:
     """ISO 8601 in milliseconds since 1970; 0 for anything else."""
     try:
         moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
@@ -409,5 +409,5 @@ def _instant(stamp: object) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
 
 
-def _number(value: object) -> int:
+def _positive_int(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63 else 0

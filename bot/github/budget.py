@@ -1,4 +1,4 @@
-"""What is left of GitHub's hourly limits, and the reserve that the reading of history leaves to everything else."""
+"""What is left of GitHub's hourly limits, and the reserve that reading history leaves for everything else."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ WRITE_GAP = 1.0
 
 RESERVE = 0.3
 """The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
-five requests each. The reading still has the larger part."""
+five requests each. History still gets the larger part."""
 
 KEPT = 100
-"""Requests per hour that are left for the events of that hour even without a reserve."""
+"""Requests per hour that history leaves for events even without a reserve."""
 
 REPORTED = 50
-"""Answers after which the numbers are passed on during a run."""
+"""Number of answers between two reports during a run."""
 
 SAME_WINDOW = timedelta(minutes=30)
-"""Ends closer than this belong to one window, which lasts an hour: the header varies by a second or so."""
+"""Windows that end closer together are the same: a window lasts an hour, and the header varies by a second or so."""
 
 LONGEST = timedelta(hours=2)
-"""An end further away than this is no end of an hour."""
+"""An end further away than this cannot be the end of an hour."""
 
 RESOURCES = (CORE, GRAPHQL)
-"""The limits that are kept apart: requests of the REST API, and points of GraphQL."""
+"""The limits that are counted separately: requests of the REST API, and points of GraphQL."""
 
 
 class Rate(NamedTuple):
@@ -44,10 +44,10 @@ Rates = Mapping[str, Rate]
 
 
 class RequestBudget:
-    """The requests that an installation has left, as far as a run knows. For one thread.
+    """The requests that an installation has left, as far as a run knows. Not thread-safe.
 
-    ``known`` is from earlier runs and other workers, of hours that are not over. ``reserve`` is the part of each limit,
-    0 to 1, that the reading of history leaves. ``report`` gets the numbers now and then; it must not raise.
+    ``known`` comes from earlier runs and other workers, for hours that are not over. ``reserve`` is the part of each
+    limit, 0 to 1, that reading history leaves. ``report`` gets the numbers now and then; it must not raise.
     """
 
     def __init__(
@@ -68,29 +68,29 @@ class RequestBudget:
             return
         if rate.ends and rate.ends > answered_at(headers) + LONGEST:
             rate = rate._replace(ends=None)
-        self.rates[resource] = merged(self.rates.get(resource), rate)
+        self.rates[resource] = merge_rates(self.rates.get(resource), rate)
         self._noted += 1
         if self._noted % REPORTED == 0:
             self._report(self.rates)
 
     def keep_reserve(self, resource: str, least: int = 0) -> None:
-        """Raise RateLimited if history has to leave the rest of this resource to events.
+        """Raise RateLimited if reading history must leave the rest of this resource to events.
 
         ``least``: requests to leave even without a reserve, or half of a smaller limit.
         """
         rate = self.rates.get(resource)
         if rate and rate.left < max(min(least, rate.limit // 2), self._reserve * rate.limit):
-            told = "most of this hour's requests are used, the rest is left to new issues"
-            raise RateLimited(told, until=rate.ends, resource=HISTORY)
+            cause = "most of this hour's requests are used, the rest is left to new issues"
+            raise RateLimited(cause, until=rate.ends, resource=HISTORY)
 
 
-def merged(known: Rate | None, told: Rate) -> Rate:
-    """Return the truer of two: of the later window, or within one window the lower."""
-    if known is None or known.ends is None or told.ends is None or told.ends - known.ends > SAME_WINDOW:
-        return told
-    if known.ends - told.ends > SAME_WINDOW:
-        return known
-    return Rate(min(known.left, told.left), told.limit, max(known.ends, told.ends))
+def merge_rates(old: Rate | None, new: Rate) -> Rate:
+    """Return the rate to trust: that of the later window, or the lower one within the same window."""
+    if old is None or old.ends is None or new.ends is None or new.ends - old.ends > SAME_WINDOW:
+        return new
+    if old.ends - new.ends > SAME_WINDOW:
+        return old
+    return Rate(min(old.left, new.left), new.limit, max(old.ends, new.ends))
 
 
 def _rate_of(headers: Mapping[str, str]) -> Rate | None:

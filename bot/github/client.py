@@ -11,7 +11,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 from bot.domain.thread_json import parse_time
 from bot.github.budget import WRITE_GAP, Rate, RequestBudget
-from bot.github.errors import CATCHES_UP, CORE, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
+from bot.github.errors import (
+    CATCHES_UP,
+    CORE,
+    ForgeError,
+    Gone,
+    IssuesOff,
+    NotPermitted,
+    Unreachable,
+    permission_remedy,
+)
 from bot.github.threads import OwnComment, own_comment
 from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
@@ -25,7 +34,7 @@ _LOGIN = re.compile(
     r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII
 )  # the name of an App has brackets; Apps have no such permission
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
-_PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
+_REPO_PATH = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ETAG = re.compile(r'(W/)?"[!#-~]{1,200}"', re.ASCII)
 _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
@@ -52,7 +61,7 @@ class GitHubClient:
     ) -> None:
         """``write_gap``: seconds between two writes; less than 1 also shortens the pauses before repeated reads.
 
-        ``budget``: what is known of the limits, if others know of them too.
+        ``budget``: what is known about the limits, if it is shared with others.
         """
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
@@ -74,7 +83,7 @@ class GitHubClient:
 
     @property
     def rate(self) -> Rate | None:
-        """The requests that are left of the REST API; None if it was not asked yet, or has no limit."""
+        """The requests that are left of the REST API; None before the first answer, or without a limit."""
         return self.budget.rates.get(CORE)
 
     @property
@@ -100,7 +109,9 @@ class GitHubClient:
         except IssuesOff:
             raise
         except Gone as error:  # a visible list may be empty, but is never gone
-            raise NotPermitted("the token cannot see this repository's issues", gives("issues: write")) from error
+            raise NotPermitted(
+                "the token cannot see this repository's issues", permission_remedy("issues: write")
+            ) from error
 
     def newest_change(self, etag: str = "") -> NewestChange | None:
         """Return when an issue or pull request last changed; None if nothing did since the answer with this ETag.
@@ -114,13 +125,13 @@ class GitHubClient:
             return None
         if answer.led_to:
             answer = self._ask("GET", path, query)
-        listed = [issue for issue in _shaped(answer.data, list) if isinstance(issue, dict)]
+        listed = [issue for issue in _require_type(answer.data, list) if isinstance(issue, dict)]
         try:
             at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
         except ValueError as error:
             raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP) from error
-        told = str(answer.headers.get("etag") or "")
-        return NewestChange(at, told if _ETAG.fullmatch(told) else "")
+        new_etag = str(answer.headers.get("etag") or "")
+        return NewestChange(at, new_etag if _ETAG.fullmatch(new_etag) else "")
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
         query = {
@@ -134,9 +145,9 @@ class GitHubClient:
     def issue(self, number: int, *, fresh: bool = False) -> Json:
         """Return one issue or pull request. Raises Gone if it was deleted, moved or is out of sight.
 
-        ``fresh``: it was just opened, so GitHub may not show it yet: a few attempts are made.
+        ``fresh``: it was just opened and GitHub may not show it yet, so a few attempts are made.
         """
-        data: Json = _shaped(self._ask("GET", f"{self._repo}/issues/{number}", {}, again=fresh).data, dict)
+        data: Json = _require_type(self._ask("GET", f"{self._repo}/issues/{number}", {}, retry_gone=fresh).data, dict)
         home = str(data.get("repository_url") or "")
         if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
@@ -150,7 +161,7 @@ class GitHubClient:
         return self.pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
 
     def comment(self, comment_id: int) -> Json:
-        data: Json = _shaped(self.get(f"{self._repo}/issues/comments/{comment_id}", {}), dict)
+        data: Json = _require_type(self.get(f"{self._repo}/issues/comments/{comment_id}", {}), dict)
         return data
 
     def permission(self, login: str) -> str:
@@ -161,7 +172,7 @@ class GitHubClient:
         if not _LOGIN.match(login):
             return "none"
         try:
-            data = _shaped(self._ask("GET", f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
+            data = _require_type(self._ask("GET", f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
         except Gone:  # no such account
             return "none"
         return str(data.get("permission") or "none")
@@ -169,7 +180,7 @@ class GitHubClient:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def create_comment(self, number: int, text: str) -> OwnComment:
-        """Write a comment. After Unreachable it may exist all the same: look before trying again."""
+        """Write a comment. After Unreachable it may still exist: look before trying again."""
         data = self._write("POST", f"{self._repo}/issues/{number}/comments", {"body": text})
         return replace(own_comment(data), text=text)
 
@@ -181,70 +192,70 @@ class GitHubClient:
         self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
 
     def react(self, comment_id: int, content: str) -> None:
-        self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, spare=True)
+        self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, optional=True)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
         """Minimize a comment as outdated, or show it again. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
         verb = "minimize" if folded else "unminimize"
-        wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
+        fields = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
-        told = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
-        self._transport.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted}, spare=True)
+        selection = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
+        self._transport.graphql(f"mutation Fold($input: {kind}) {{ {selection} }}", {"input": fields}, optional=True)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[Json], bool]:
-        """Return the items of a list, up to ``most`` pages, and whether these are all."""
+    def pages(self, path: str, query: Mapping[str, Any], max_pages: int) -> tuple[list[Json], bool]:
+        """Return the items of a list, up to ``max_pages`` pages, and whether these are all."""
         items: list[Json] = []
-        for _ in range(most):
+        for _ in range(max_pages):
             answer = self._ask("GET", path, query)
-            items += [item for item in _shaped(answer.data, list) if isinstance(item, dict)]
+            items += [item for item in _require_type(answer.data, list) if isinstance(item, dict)]
             link = _NEXT.search(str(answer.headers.get("link") or ""))
             if not link:
                 return items, True
-            following = urlsplit(link[1])
-            query = dict(parse_qsl(following.query))
+            next_url = urlsplit(link[1])
+            query = dict(parse_qsl(next_url.query))
         return items, False
 
     def _is_home(self, home: str) -> bool:
         """Whether an issue is in this repository, which may have been renamed."""
         if self._home or not home or home.lower().endswith(self._repo.lower()):
             return True  # a redirect was checked already
-        name = _shaped(self._ask("GET", self._repo, {}).data, dict).get("full_name")
+        name = _require_type(self._ask("GET", self._repo, {}).data, dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
     def get(self, path: str, query: Mapping[str, Any]) -> Any:
         """Return the JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
-        return self._ask("GET", path, query, spare=True).data
+        return self._ask("GET", path, query, optional=True).data
 
     def query(self, text: str, variables: Mapping[str, Any], needed: str) -> Json:
-        """Return the data of a GraphQL query that a run can do without; parts that are not there are null.
+        """Return the data of a GraphQL query that a run can do without; missing parts are null.
 
         It is sent once. Raises ForgeError. ``needed``: the permission that it takes, in the syntax of a workflow.
         """
         before = self._transport.sent["POST"]
         try:
-            data: Json = _shaped(
-                self._transport.graphql(text, variables, spare=True, needed=needed, may_lack=True), dict
+            data: Json = _require_type(
+                self._transport.graphql(text, variables, optional=True, needed=needed, may_lack=True), dict
             )
         finally:
             self.queries += self._transport.sent["POST"] - before  # none after a limit
         return data
 
-    def mutate(self, text: str, given: Mapping[str, Any], needed: str) -> Json:
+    def mutate(self, text: str, fields: Mapping[str, Any], needed: str) -> Json:
         """Carry out a GraphQL mutation with this ``$input``, once, and return its data. Raises ForgeError.
 
         ``needed``: the permission that it takes, in the syntax of a workflow.
         """
-        data: Json = _shaped(self._transport.graphql(text, {"input": dict(given)}, needed=needed), dict)
+        data: Json = _require_type(self._transport.graphql(text, {"input": dict(fields)}, needed=needed), dict)
         return data
 
     def pause_requests(self, seconds: float) -> None:
         self._transport.pause_requests(seconds)
 
-    def _write(self, verb: str, path: str, body: Json, *, spare: bool = False) -> Json:
-        data: Json = _shaped(self._ask(verb, path, None, body, spare=spare).data, dict)
-        _shaped(data.get("id"), int)
+    def _write(self, verb: str, path: str, body: Json, *, optional: bool = False) -> Json:
+        data: Json = _require_type(self._ask(verb, path, None, body, optional=optional).data, dict)
+        _require_type(data.get("id"), int)
         return data
 
     def _ask(
@@ -254,47 +265,47 @@ class GitHubClient:
         query: Mapping[str, Any] | None,
         body: Json | None = None,
         *,
-        again: bool = False,
-        spare: bool = False,
+        retry_gone: bool = False,
+        optional: bool = False,
     ) -> HttpAnswer:
-        """Return the answer, wherever the repository is now. Raises Gone if only the issue went elsewhere.
+        """Return the answer, even if the repository has moved. Raises Gone if only the issue was moved.
 
-        A redirect means that nothing was done, so a write may follow it, but never into another repository.
+        A redirect means that nothing was done, so a write may follow it, but never to another repository.
         """
-        rest = path.removeprefix(self._repo)
+        suffix = path.removeprefix(self._repo)
         for _ in range(HOPS):
-            there = path if rest == path else (self._home or self._repo) + rest  # the rate limit has no repository
-            answer = self._transport.ask(verb, there, query, body, again=again, spare=spare)
+            target = path if suffix == path else (self._home or self._repo) + suffix  # the rate limit has no repository
+            answer = self._transport.ask(verb, target, query, body, retry_gone=retry_gone, optional=optional)
             if not answer.led_to:
                 return answer
-            self._home = self._moved(rest, answer.led_to)
+            self._home = self._new_home(suffix, answer.led_to)
         raise Unreachable("GitHub led from one place to another without end", CATCHES_UP)
 
-    def _moved(self, rest: str, led_to: str) -> str:
-        place = _PLACE.fullmatch(self._transport.below(led_to))
-        if place is None:
+    def _new_home(self, suffix: str, target: str) -> str:
+        home = _REPO_PATH.fullmatch(self._transport.path_below(target))
+        if home is None:
             raise Unreachable("GitHub led to another server", CATCHES_UP)
-        if not rest:
-            return place[1]
-        known = _shaped(self._ask("GET", self._repo, {}).data, dict)
-        ours = (f"/repositories/{known.get('id')}", f"/repos/{known.get('full_name')}".lower())
-        if place[1].lower() in ours and (place[2] or "") == rest:
-            return place[1]
-        number = _ISSUE.match(place[2] or "")
-        moved = self._name(place[1] + number[0]) if number else None
+        if not suffix:
+            return home[1]
+        repository = _require_type(self._ask("GET", self._repo, {}).data, dict)
+        ours = (f"/repositories/{repository.get('id')}", f"/repos/{repository.get('full_name')}".lower())
+        if home[1].lower() in ours and (home[2] or "") == suffix:
+            return home[1]
+        number = _ISSUE.match(home[2] or "")
+        moved = self._issue_name(home[1] + number[0]) if number else None
         raise Gone("it was moved to another repository", certain=True, moved_to=moved)
 
-    def _name(self, path: str) -> str | None:
+    def _issue_name(self, path: str) -> str | None:
         """``owner/repo#N`` of an issue elsewhere; None if this token cannot see it."""
         try:
-            found = _shaped(self._transport.ask("GET", path).data, dict)
+            issue = _require_type(self._transport.ask("GET", path).data, dict)
         except ForgeError:
             return None
-        repo = "/".join(str(found.get("repository_url") or "").split("/")[-2:])
-        return f"{repo}#{found.get('number')}" if _REPO.match(repo) else None
+        repo = "/".join(str(issue.get("repository_url") or "").split("/")[-2:])
+        return f"{repo}#{issue.get('number')}" if _REPO.match(repo) else None
 
 
-def _shaped(data: Any, kind: type) -> Any:
+def _require_type(data: Any, kind: type) -> Any:
     """``data`` if it is of this kind. A proxy's answer must not count as an empty list."""
     if not isinstance(data, kind):
         raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)

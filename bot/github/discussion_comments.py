@@ -1,4 +1,4 @@
-"""Reads and writes our comments in discussions, with the calls that `GitHubClient` has for those on issues."""
+"""Reads and writes our comments in discussions, with the same calls as `GitHubClient` has for issues."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ query Count($owner: String!, $name: String!) {
 
 
 def count_discussions(client: GitHubClient, repo: str) -> int | None:
-    """How many discussions the repository has, None if the token may not see them or GitHub does not answer."""
+    """How many discussions the repository has; None if the token may not see them or GitHub does not answer."""
     owner, _, name = repo.partition("/")
     try:
-        told = client.query(COUNT, {"owner": owner, "name": name}, "discussions: read")
+        result = client.query(COUNT, {"owner": owner, "name": name}, "discussions: read")
     except ForgeError:
         return None
-    count = object_in(object_in(told.get("repository")).get("discussions")).get("totalCount")
+    count = object_in(object_in(result.get("repository")).get("discussions")).get("totalCount")
     return count if isinstance(count, int) else None
 
 
 class DiscussionComments:
-    """The comments in the discussions of one repository, without the replies to them: ours are no replies.
+    """The comments in the discussions of one repository, without the replies to them: ours are never replies.
 
-    GraphQL knows a comment by its node id, so only one that was listed or written before can be changed.
+    GraphQL identifies comments by node id, so only one that was listed or written before can be changed.
     """
 
     def __init__(self, client: GitHubClient, repo: str) -> None:
@@ -77,58 +77,60 @@ class DiscussionComments:
         self._discussions: dict[int, str] = {}
         self._nodes: dict[int, str] = {}
 
-    def has_met(self, number: int) -> bool:
+    def has_listed(self, number: int) -> bool:
         """Whether comments of a discussion with this number were listed."""
         return number in self._discussions
 
     def comments(self, number: int) -> list[Json]:
-        """Raises Gone, never certain, for a number that is no discussion."""
-        found: list[Json] = []
-        further: str | None = None
+        """Raises Gone, never certain, if there is no discussion with this number."""
+        comments: list[Json] = []
+        cursor: str | None = None
         for _ in range(MAX_PAGES):
-            asked = {"owner": self._owner, "name": self._name, "number": number, "further": further}
-            told = object_in(self._client.query(COMMENTS, asked, NEEDED).get("repository")).get("discussion")
-            if told is None:
+            variables = {"owner": self._owner, "name": self._name, "number": number, "further": cursor}
+            discussion = object_in(self._client.query(COMMENTS, variables, NEEDED).get("repository")).get("discussion")
+            if discussion is None:
                 raise Gone(f"there is no discussion {number}", certain=False)
-            self._discussions[number] = str(told["id"])
-            found += (self._shaped(node) for node in objects_in(told["comments"]["nodes"]) if node["databaseId"])
-            place = told["comments"]["pageInfo"]
-            further = place["endCursor"]
-            if not place["hasNextPage"]:
+            self._discussions[number] = str(discussion["id"])
+            comments += (
+                self._remember(node) for node in objects_in(discussion["comments"]["nodes"]) if node["databaseId"]
+            )
+            page_info = discussion["comments"]["pageInfo"]
+            cursor = page_info["endCursor"]
+            if not page_info["hasNextPage"]:
                 break
-        return found
+        return comments
 
     def timeline(self, number: int) -> list[Json]:
-        """The comments as events. GitHub does not tell of comments that were deleted in a discussion."""
+        """The comments as events. GitHub does not report comments that were deleted from a discussion."""
         return [{"event": "commented", **comment} for comment in self.comments(number)]
 
     def create_comment(self, number: int, text: str) -> OwnComment:
         if number not in self._discussions:
             self.comments(number)
-        told = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)
-        return self._written(told, "addDiscussionComment", text)
+        result = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)
+        return self._own_comment(result, "addDiscussionComment", text)
 
     def update_comment(self, comment_id: int, text: str) -> OwnComment:
-        told = self._client.mutate(UPDATE, {"commentId": self._node(comment_id), "body": text}, NEEDED)
-        return self._written(told, "updateDiscussionComment", text)
+        result = self._client.mutate(UPDATE, {"commentId": self._node_id(comment_id), "body": text}, NEEDED)
+        return self._own_comment(result, "updateDiscussionComment", text)
 
     def delete_comment(self, comment_id: int) -> None:
-        self._client.mutate(DELETE, {"id": self._node(comment_id)}, NEEDED)
+        self._client.mutate(DELETE, {"id": self._node_id(comment_id)}, NEEDED)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
         self._client.fold(node_id, folded=folded)
 
-    def _node(self, comment_id: int) -> str:
+    def _node_id(self, comment_id: int) -> str:
         if comment_id not in self._nodes:
             raise Gone(f"there is no comment {comment_id} in the discussions that were read", certain=False)
         return self._nodes[comment_id]
 
-    def _shaped(self, node: Json) -> Json:
+    def _remember(self, node: Json) -> Json:
         self._nodes[int(node["databaseId"])] = str(node["id"])
         return {**comment_json(node), "node_id": node["id"], "html_url": node["url"]}
 
-    def _written(self, told: Json, name: str, text: str) -> OwnComment:
-        comment = object_in(object_in(told.get(name)).get("comment"))
+    def _own_comment(self, result: Json, name: str, text: str) -> OwnComment:
+        comment = object_in(object_in(result.get(name)).get("comment"))
         key, node_id = comment.get("databaseId"), str(comment.get("id") or "")
         if not isinstance(key, int):
             raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP)

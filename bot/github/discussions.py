@@ -1,4 +1,4 @@
-"""Reads discussions, which GitHub shows by GraphQL only."""
+"""Reads discussions, which only GitHub's GraphQL API has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
 from bot.github.budget import KEPT, RequestBudget
-from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, gives
+from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
 from bot.github.graphql_queries import comment_json, counts, user_json
 from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule, message_fields, split_own
@@ -18,12 +18,12 @@ from bot.github.threads import OwnCommentRule, message_fields, split_own
 Json = dict[str, Any]
 
 SIZES = (20, 5)
-"""Discussions per request: fewer if the server could not answer for more within its ten seconds. Twenty with thirty
-comments each, and their replies, cost seven points, out of 5,000 an hour.
+"""Discussions per request: fewer if the server could not answer within its ten seconds. Twenty with thirty comments
+each, and their replies, cost seven points, out of 5,000 an hour.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
 MAX_PAGES = 20
-"""Pages of fifty comments, each with a hundred replies, that are read of one discussion. Further ones are left out."""
+"""Pages of fifty comments, each with a hundred replies, that are read from one discussion. Later ones are left out."""
 
 _COMMENT = """
             databaseId body createdAt updatedAt deletedAt authorAssociation author { login __typename }
@@ -68,7 +68,7 @@ _MANY = {"comments": 50, "replies": 100}
 
 
 class DiscussionPage(NamedTuple):
-    """A part of the list of discussions; the list goes on at ``after``, which is "" in the last part.
+    """A page of the list of discussions; the next one begins at ``after``, which is "" on the last page.
 
     ``are_on``: whether the repository has discussions switched on.
     """
@@ -79,20 +79,20 @@ class DiscussionPage(NamedTuple):
 
 
 class DiscussionReader:
-    """The discussions of one repository, each with all its comments and their replies, in order of time."""
+    """The discussions of one repository, each with all its comments and their replies, oldest first."""
 
     def __init__(self, graphql: GraphQLHistory, own: OwnCommentRule, budget: RequestBudget) -> None:
         self._graphql, self._own, self._budget = graphql, own, budget
 
     def page(self, after: str) -> DiscussionPage:
-        """The next part of the list, oldest change first. A discussion that changes meanwhile comes again later.
+        """The next page of the list, oldest change first. A discussion that changes meanwhile appears again later.
 
         Raises ForgeError.
         """
         return self._page(after, "ASC")
 
     def newest(self, since: datetime) -> Iterator[DiscussionPage]:
-        """The list by parts, newest change first; without all comments of those that changed before ``since``.
+        """Yield the list by pages, newest change first; discussions that changed before ``since`` may lack comments.
 
         Raises ForgeError.
         """
@@ -103,50 +103,56 @@ class DiscussionReader:
                 return
             after = page.after
 
-    def one(self, number: int) -> Thread:
-        """One discussion. Raises ForgeError: Gone, never certain, for a number that is no discussion."""
-        node = self._one(number, {**_MANY, "further": None})
-        return self._thread(self._whole(node) if _is_cut(node) else node)
+    def read_one(self, number: int) -> Thread:
+        """Read one discussion. Raises ForgeError: for an unknown number Gone, never certain."""
+        node = self._fetch_node(number, {**_MANY, "further": None})
+        return self._thread(self._with_all_comments(node) if _is_incomplete(node) else node)
 
     def _page(self, after: str, direction: str, since: datetime | None = None) -> DiscussionPage:
         self._budget.keep_reserve(GRAPHQL, KEPT)
         fault: ForgeError | None = None
         for size in SIZES:
             try:
-                asked = {"first": size, "after": after or None, "direction": direction, **_FEW}
-                told = self._permitted(LISTED, asked)
+                variables = {"first": size, "after": after or None, "direction": direction, **_FEW}
+                repository = self._query(LISTED, variables)
             except Unreachable as error:  # too much for one answer
                 fault = error
                 continue
-            listed = told["discussions"] or {"nodes": [], "pageInfo": {"hasNextPage": False}}
-            place = listed["pageInfo"]
-            nodes = [self._whole(node) if _is_wanted(node, since) else node for node in listed["nodes"] if node]
-            further = str(place["endCursor"] or "") if place["hasNextPage"] else ""
-            return DiscussionPage(tuple(map(self._thread, nodes)), further, bool(told["hasDiscussionsEnabled"]))
+            listed = repository["discussions"] or {"nodes": [], "pageInfo": {"hasNextPage": False}}
+            page_info = listed["pageInfo"]
+            nodes = [
+                self._with_all_comments(node) if _needs_comments(node, since) else node
+                for node in listed["nodes"]
+                if node
+            ]
+            after_this = str(page_info["endCursor"] or "") if page_info["hasNextPage"] else ""
+            return DiscussionPage(
+                tuple(map(self._thread, nodes)), after_this, bool(repository["hasDiscussionsEnabled"])
+            )
         raise fault or Unreachable("discussions could not be read", CATCHES_UP)
 
-    def _permitted(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+    def _query(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
         try:
-            found: Json = self._graphql.asked(query, variables, is_list=is_list)["repository"]
+            repository: Json = self._graphql.query_repository(query, variables, is_list=is_list)["repository"]
         except NotPermitted as error:
-            raise NotPermitted("the token may not read discussions", gives("discussions: read")) from error
-        return found
+            raise NotPermitted("the token may not read discussions", permission_remedy("discussions: read")) from error
+        return repository
 
-    def _one(self, number: int, variables: Json) -> Json:
-        node: Json | None = self._permitted(ONE, {"number": number, **variables}, is_list=False)["discussion"]
+    def _fetch_node(self, number: int, variables: Json) -> Json:
+        node: Json | None = self._query(ONE, {"number": number, **variables}, is_list=False)["discussion"]
         if node is None:
             raise Gone(f"there is no discussion {number}", certain=False)
         return node
 
-    def _whole(self, node: Json) -> Json:
+    def _with_all_comments(self, node: Json) -> Json:
         """The discussion with the comments that the first answer left out."""
         comments: list[Json] = []
-        further: str | None = None
+        cursor: str | None = None
         for _ in range(MAX_PAGES):
             self._budget.keep_reserve(GRAPHQL)
-            page = self._one(node["number"], {**_MANY, "further": further})["comments"]
+            page = self._fetch_node(node["number"], {**_MANY, "further": cursor})["comments"]
             comments += page["nodes"]
-            further = page["pageInfo"]["endCursor"]
+            cursor = page["pageInfo"]["endCursor"]
             if not page["pageInfo"]["hasNextPage"]:
                 break
         return {**node, "comments": {"nodes": comments}}
@@ -156,31 +162,31 @@ class DiscussionReader:
         return thread_from_archive({**_fields(node), "comments": [message_fields(comment) for comment in comments]})
 
 
-def _is_wanted(node: Json, since: datetime | None) -> bool:
-    """Whether comments of it are missing, and it changed then or later."""
-    return _is_cut(node) and (since is None or parse_time(node["updatedAt"]) >= since)
+def _needs_comments(node: Json, since: datetime | None) -> bool:
+    """Whether some of its comments are missing and it changed at ``since`` or later."""
+    return _is_incomplete(node) and (since is None or parse_time(node["updatedAt"]) >= since)
 
 
-def _is_cut(node: Json) -> bool:
+def _is_incomplete(node: Json) -> bool:
     comments = node["comments"]
     replies = (comment["replies"] for comment in comments["nodes"] if comment)
-    return bool(comments["pageInfo"]["hasNextPage"]) or any(each["pageInfo"]["hasNextPage"] for each in replies)
+    return bool(comments["pageInfo"]["hasNextPage"]) or any(reply["pageInfo"]["hasNextPage"] for reply in replies)
 
 
 def _comments(node: Json) -> Iterator[dict[str, Any]]:
-    """Comments and replies in the shape of REST, the marked answer among them, each once. Deleted ones have no text,
-    and stand only for their replies."""
+    """Comments and replies in the shape of REST, the marked answer included, each once. Deleted comments are left out,
+    but not the replies to them."""
     answer, seen = node.get("answer"), set[int]()
     for top in (*node["comments"]["nodes"], *([answer] if answer else [])):
-        for one in (top, *(top.get("replies") or {"nodes": []})["nodes"]) if top else ():
-            number = one["databaseId"] if one else None
-            if number and not one.get("deletedAt") and number not in seen:
+        for item in (top, *(top.get("replies") or {"nodes": []})["nodes"]) if top else ():
+            number = item["databaseId"] if item else None
+            if number and not item.get("deletedAt") and number not in seen:
                 seen.add(number)
-                yield comment_json(one)
+                yield comment_json(item)
 
 
 def _fields(node: Json) -> dict[str, Any]:
-    """The discussion in the shape of an archive, without its comments. Its category is among its labels."""
+    """The discussion in the shape of an archive, without its comments. Its category is one of its labels."""
     author, chosen_at = user_json(node["author"]) or {}, node.get("answerChosenAt")
     category, labels = node.get("category") or {}, (node.get("labels") or {}).get("nodes") or ()
     chosen_by = (user_json(node.get("answerChosenBy")) or {}).get("login")
@@ -203,7 +209,7 @@ def _fields(node: Json) -> dict[str, Any]:
         "closed_at": chosen_at or node.get("closedAt"),
         "closed_by": chosen_by,
         "locked": node["locked"],
-        "labels": [each["name"] for each in (category, *labels) if each and each.get("name")],
+        "labels": [label["name"] for label in (category, *labels) if label and label.get("name")],
         "reactions": counts(node),
         "events": [event] if chosen_at else [],
     }

@@ -1,4 +1,4 @@
-"""Errors of the API, by meaning, each with its remedy; and how to tell them from an answer."""
+"""Errors of the API by meaning, each with its remedy, and how to recognise them in an answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bot.errors import WorldError
 
 CATCHES_UP = "the next run catches up"
 GOES_ON = "the next run goes on from here"
-"""Remedies of faults that pass by themselves."""
+"""Remedies of faults that resolve themselves."""
 
 
-def gives(permission: str) -> str:
+def permission_remedy(permission: str) -> str:
     """Return the remedy of NotPermitted. ``permission`` is in the syntax of a workflow."""
     return f"give the job '{permission}'"
 
@@ -27,7 +27,7 @@ class ForgeError(WorldError):
 
 
 class Unauthorised(ForgeError):
-    """401: the token is wrong or has expired, or the clock that signed is off.
+    """401: the token is wrong or has expired, or the clock of the signer is wrong.
 
     ``ahead`` is GitHub's clock minus ours, in seconds; 0 if unknown.
     """
@@ -79,17 +79,17 @@ SECONDARY = "secondary"
 """The limit on the pace of requests of every kind."""
 
 HISTORY = "history"
-"""Our own limit on reading history, which leaves the rest of the hour to new issues."""
+"""Our own limit on reading history, which leaves the rest of the hour for new issues."""
 
 OF_ALL = (CORE, SECONDARY)
 """Limits that stop the handling of events."""
 
 OF_HISTORY = (GRAPHQL, HISTORY)
-"""Limits that stop only the reading of history."""
+"""Limits that stop only reading history."""
 
 
 class RateLimited(ForgeError):
-    """The limit of this ``resource`` was reached. ``until`` is the end of it, if known."""
+    """The limit of this ``resource`` was reached. ``until`` is its end, if known."""
 
     def __init__(self, cause: str, remedy: str = "", *, until: datetime | None = None, resource: str = CORE) -> None:
         super().__init__(cause, remedy)
@@ -105,14 +105,14 @@ class Unreachable(ForgeError):
     """A timeout, a dropped connection or a 5xx that outlasted the retries."""
 
 
-class NotAsked(Unreachable):
-    """The request was not sent, because earlier ones had no answer."""
+class RequestSkipped(Unreachable):
+    """The request was not sent because earlier ones got no answer."""
 
 
 # -- from an answer to its meaning -------------------------------------------------------------------------------------
 
-UNTOLD_WAIT = timedelta(seconds=60)
-"""The least duration of a secondary limit if GitHub names no time.
+DEFAULT_WAIT = timedelta(seconds=60)
+"""The minimum duration of a secondary limit if GitHub names no time.
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit"""
 
 ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or said until they are on"
@@ -139,23 +139,25 @@ _READS_OF = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"),
              ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
 
 
-def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
+def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
     """Return the error that a status of the REST API means. ``headers`` have lower-case names."""
     message = _message(data)
     if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
-        return limit_of(headers, message, _resource(path))
+        return rate_limit_error(headers, message, _resource(path))
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
     if status in (403, 422) and any(words in message.lower() for words in _CLOSED):
         return CannotComment(f"GitHub takes no comment here: {message:.120}")
     if status == 403:
-        return NotPermitted(f"the token may not do this (403: {message:.120})", gives(_needed(headers, path)))
+        return NotPermitted(
+            f"the token may not do this (403: {message:.120})", permission_remedy(_missing_permission(headers, path))
+        )
     if status == 410 and "disabled" in message.lower():
         return IssuesOff(ISSUES_OFF)
     if status in (404, 410):
-        told = f"{status}: {message:.120}" if message else str(status)
+        details = f"{status}: {message:.120}" if message else str(status)
         return Gone(
-            f"GitHub has nothing there ({told}): it was removed, or the token may not see it", certain=status == 410
+            f"GitHub has nothing there ({details}): it was removed, or the token may not see it", certain=status == 410
         )
     if status == 422:
         return Invalid(f"GitHub does not take that (422: {message:.160})")
@@ -164,8 +166,8 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     return ForgeError(f"GitHub answered {status}: {message:.160}")
 
 
-def meaning_of_errors(errors: Any, headers: Mapping[str, str], needed: str = "issues: write") -> ForgeError:
-    """Return the error that a list of GraphQL errors means, which come with status 200.
+def error_for_graphql(errors: Any, headers: Mapping[str, str], needed: str = "issues: write") -> ForgeError:
+    """Return the error that a list of GraphQL errors means; GraphQL sends them with status 200.
 
     ``needed``: the permission that the query takes.
     """
@@ -173,36 +175,36 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str], needed: str = "is
     words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
     kinds = {str(error.get("type") or "") for error in listed}
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
-        return limit_of(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
+        return rate_limit_error(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
     if "FORBIDDEN" in kinds or "not accessible" in words.lower():
-        return NotPermitted(f"the token may not do this ({words:.120})", gives(needed))
+        return NotPermitted(f"the token may not do this ({words:.120})", permission_remedy(needed))
     if "NOT_FOUND" in kinds:
         return Gone(f"GitHub has nothing there ({words:.120})", certain=False)
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")
 
 
 def are_all_missing(errors: Any) -> bool:
-    """Whether a list of GraphQL errors says only that something is not there."""
+    """Whether a list of GraphQL errors says only that something is missing."""
     return isinstance(errors, list) and all(
         isinstance(error, dict) and error.get("type") == "NOT_FOUND" for error in errors
     )
 
 
-def limit_of(
+def rate_limit_error(
     headers: Mapping[str, str], message: str = "", resource: str = CORE, *, is_spent: bool = False
 ) -> RateLimited:
     """Return the limit that was reached, with its end. ``resource`` is used if GitHub names none.
 
-    ``is_spent``: too little was left for the request, even if the headers show a rest.
+    ``is_spent``: too little was left for this request, even if the headers show some.
     """
     is_spent = is_spent or headers.get("x-ratelimit-remaining") == "0"
     is_primary = is_spent and "secondary" not in message.lower()
-    until = _goes_on_at(headers, is_primary=is_primary)
+    until = _resumes_at(headers, is_primary=is_primary)
     which = "rate limit" if is_primary else "secondary rate limit"
-    told = f"GitHub's {which} is reached until {until:%H:%M} UTC"
-    named = headers.get("x-ratelimit-resource", "")
-    counted = named if _RESOURCE.fullmatch(named) else resource
-    return RateLimited(told, GOES_ON, until=until, resource=counted if is_primary else SECONDARY)
+    cause = f"GitHub's {which} is reached until {until:%H:%M} UTC"
+    header = headers.get("x-ratelimit-resource", "")
+    limited = header if _RESOURCE.fullmatch(header) else resource
+    return RateLimited(cause, GOES_ON, until=until, resource=limited if is_primary else SECONDARY)
 
 
 def hour_ends(headers: Mapping[str, str]) -> datetime | None:
@@ -216,12 +218,12 @@ def whole_number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
-def _goes_on_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
+def _resumes_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
     """The time of the next request: after ``retry-after``, else at the end of the hour, else in a minute."""
     pause = headers.get("retry-after", "")
     if re.fullmatch(r"[0-9]{1,6}", pause):
         return answered_at(headers) + timedelta(seconds=int(pause))
-    return (hour_ends(headers) if is_primary else None) or answered_at(headers) + UNTOLD_WAIT
+    return (hour_ends(headers) if is_primary else None) or answered_at(headers) + DEFAULT_WAIT
 
 
 def answered_at(headers: Mapping[str, str]) -> datetime:
@@ -241,17 +243,17 @@ def _resource(path: str) -> str:
     return GRAPHQL if path.endswith("/graphql") else SEARCH if path.startswith("/search/") else CORE
 
 
-def _needed(headers: Mapping[str, str], path: str) -> str:
+def _missing_permission(headers: Mapping[str, str], path: str) -> str:
     """The missing permission in the syntax of a workflow, from GitHub's header or by the path."""
-    told = _NEEDS.search(headers.get("x-accepted-github-permissions", ""))
-    if told:
-        return f"{told[1].replace('_', '-')}: {told[2]}"
+    match = _NEEDS.search(headers.get("x-accepted-github-permissions", ""))
+    if match:
+        return f"{match[1].replace('_', '-')}: {match[2]}"
     return next((need for part, need in _READS_OF if part in path), "issues: write")
 
 
 def _message(data: Any) -> str:
-    found = data if isinstance(data, dict) else {}
-    errors = found.get("errors")
+    fields = data if isinstance(data, dict) else {}
+    errors = fields.get("errors")
     listed = errors if isinstance(errors, list) else []
-    details = [str(each.get("message") or "") for each in listed if isinstance(each, dict)]
-    return "; ".join(filter(None, [str(found.get("message") or ""), *details]))
+    details = [str(error.get("message") or "") for error in listed if isinstance(error, dict)]
+    return "; ".join(filter(None, [str(fields.get("message") or ""), *details]))

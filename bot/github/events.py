@@ -14,7 +14,7 @@ from bot.github.threads import object_in, objects_in
 
 @dataclass(frozen=True, slots=True)
 class PayloadRepository:
-    """The repository of a payload; ``id`` is 0 without one. It counts as private unless the payload denies that."""
+    """The repository of a payload; ``id`` is 0 without one. It counts as private unless the payload says otherwise."""
 
     id: int = 0
     name: str = ""
@@ -23,12 +23,12 @@ class PayloadRepository:
 
 
 def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
-    found = _object(payload, "repository")
+    repository = _object(payload, "repository")
     return PayloadRepository(
-        id=parse_number(found.get("id")) or 0,
-        name=clean(found.get("full_name"))[:200],
-        private=found.get("private") is not False,
-        default_branch=clean(found.get("default_branch"))[:300],
+        id=parse_number(repository.get("id")) or 0,
+        name=clean(repository.get("full_name"))[:200],
+        private=repository.get("private") is not False,
+        default_branch=clean(repository.get("default_branch"))[:300],
     )
 
 
@@ -38,7 +38,7 @@ def installation_of(payload: Mapping[str, Any]) -> int:
 
 
 def account_of(payload: Mapping[str, Any]) -> str:
-    """Return the login of the account that installed the App, in events of an installation."""
+    """Return the login of the account that installed the App, in installation events; else ""."""
     return clean(_object(_object(payload, "installation"), "account").get("login"))[:100]
 
 
@@ -54,10 +54,10 @@ def comment_of(payload: Mapping[str, Any]) -> str:
 def repositories_of(payload: Mapping[str, Any], name: str) -> dict[int, str]:
     """Return the repositories in ``repositories``, ``repositories_added`` or ``repositories_removed``, id → name."""
     listed = objects_in(payload.get(name))
-    return {number: clean(one.get("full_name"))[:200] for one in listed if (number := parse_number(one.get("id")))}
+    return {number: clean(item.get("full_name"))[:200] for item in listed if (number := parse_number(item.get("id")))}
 
 
-def pushed_to(payload: Mapping[str, Any]) -> str:
+def pushed_branch(payload: Mapping[str, Any]) -> str:
     """Return the branch of a push, "" for other events."""
     ref = clean(payload.get("ref"))
     return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
@@ -74,7 +74,7 @@ ANSWERED = {
     ("issues", "opened"), ("issues", "edited"), ("issue_comment", "created"),
     ("discussion", "created"), ("discussion", "edited"),
 }  # fmt: skip
-"""Events that may be answered, those of discussions by a setting. https://docs.github.com/webhooks/webhook-events-and-payloads"""
+"""Events that may be answered; those of discussions only if a setting allows it. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 FORGETTING = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
 CALM = frozenset({"schedule", "workflow_dispatch"})
@@ -88,18 +88,18 @@ UNAWAITED = CALM | {FOLLOW_UP}
 
 OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
 ORGANISATION = "organisation"
-"""Our server's own event: something that our comments on these threads show of another repository changed."""
+"""Our server's own event: another repository changed, and our comments on these threads show something from it."""
 
 KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The relevant parts of an event. It only says where to look: the facts are read from the API.
+    """The relevant parts of an event. They only say where to look: the facts are read from the API.
 
-    ``earlier`` are comments on the same issue from shortly before, if one event stands for several. ``numbers``: the
-    threads of an event of `ORGANISATION`.
-    ``has_discussions``: whether the payload says that the repository has them switched on; None where it does not say.
+    ``earlier`` are slightly older comments on the same issue, if one event stands for several. ``numbers``: the threads
+    of an `ORGANISATION` event.
+    ``has_discussions``: whether the payload says that the repository has them switched on; None if it does not say.
     """
 
     name: str
@@ -146,7 +146,7 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
-    is_of_discussion = name in OF_DISCUSSIONS  # whose comments have ids of their own, which we never need
+    is_of_discussion = name in OF_DISCUSSIONS  # their comments have ids of their own, which we never need
     issue = _object(data, "discussion" if is_of_discussion else "issue")
     comment = {} if is_of_discussion else _object(data, "comment")
     has_discussions = _object(data, "repository").get("has_discussions")

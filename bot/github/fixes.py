@@ -13,7 +13,7 @@ from bot.domain.changes import FixInfo
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, Gone, Invalid, NotAsked, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, Invalid, RateLimited, RequestSkipped, Unauthorised, Unreachable
 from bot.github.threads import object_in, objects_in
 from bot.github.transport import PER_PAGE
 from bot.reading.versions import Version, read_version
@@ -35,17 +35,17 @@ class Release:
 def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
     """Return the first of these releases, given in order of time, that has the commit.
 
-    Within a line of releases (2.3.*) later ones have what earlier ones have. So if the first one of a line lacks it,
-    the last one is asked next: a line that branched off before the fix costs two comparisons.
+    Within a line of releases (2.3.*) later ones contain what earlier ones contain. So if the first one of a line lacks
+    the commit, the last one is tried next: a line that branched off before the fix costs two comparisons.
     """
-    left = list(releases)
-    while left:
-        first = left.pop(0)
+    remaining = list(releases)
+    while remaining:
+        first = remaining.pop(0)
         if has(first.tag):
             return first
-        later = [release for release in left if release.version.line == first.version.line]
+        later = [release for release in remaining if release.version.line == first.version.line]
         if later and not has(later[-1].tag):
-            left = [release for release in left if release not in later]
+            remaining = [release for release in remaining if release not in later]
     return None
 
 
@@ -63,12 +63,12 @@ def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) ->
     return releases[high]
 
 
-def of_project(releases: Iterable[Release], name: str) -> list[Release]:
+def main_releases(releases: Iterable[Release], name: str) -> list[Release]:
     """Return the releases of the project itself, without those of other packages in the repository."""
-    given = list(releases)
-    names = {one.version.name for one in given}
+    listed = list(releases)
+    names = {release.version.name for release in listed}
     plain = {"", name} & names
-    return [one for one in given if one.version.name in plain] if plain else given if len(names) == 1 else []
+    return [one for one in listed if one.version.name in plain] if plain else listed if len(names) == 1 else []
 
 
 def read_release(fields: Mapping[str, Any]) -> Release | None:
@@ -115,8 +115,8 @@ AGAIN = timedelta(hours=24)
 """Time until an unreleased fix is looked up again."""
 
 FAILED_AGAIN = timedelta(hours=1)
-"""Time until a fix is looked up again for which GitHub did not answer. It is no shorter because a comparison that is
-too much for the server stays too much."""
+"""Time until a fix is looked up again after GitHub did not answer. It is no shorter because a comparison that is too
+large for the server stays too large."""
 
 NOTHING_AGAIN = timedelta(days=30)
 """Time until a reference that was not a fix (an issue, a missing commit) is looked up again."""
@@ -125,7 +125,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _PAGES = 3
 _PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
-_MADE = re.compile(
+_GENERATED = re.compile(
     r"(?:^|/)(?:dist|vendor|node_modules|third_party|__snapshots__)/|\.min\.(?:js|css)$|\.(?:lock|snap|map|sum|pyc)$"
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$|[._](?:generated|pb|pb2|g)\.\w{1,5}$",
     re.ASCII | re.IGNORECASE,
@@ -137,14 +137,14 @@ _ABOUT_CODE = re.compile(
 )
 
 
-class _Enough(Exception):
-    """The most reads for one fix, or one run, were made."""
+class _NoReadsLeft(Exception):
+    """The limit of reads for one fix, or for the run, is reached."""
 
 
-def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, FixInfo], now: datetime) -> dict[ThreadId, str]:
+def due_fixes(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, FixInfo], now: datetime) -> dict[ThreadId, str]:
     """Return the fixes (``#57`` or a SHA) to look up now, in the same order.
 
-    Left out are fixes with a known release, and unreleased ones that were looked up within a day.
+    Fixes with a known release and unreleased ones that were looked up within a day are left out.
     """
     return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
 
@@ -156,186 +156,186 @@ def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
         version = read_version(known.release)
         if version is None or not version.is_early:
             return False
-    is_nothing = known.commit is None and not known.is_pull
-    return known.looked_at <= now - (NOTHING_AGAIN if is_nothing else AGAIN)
+    is_no_fix = known.commit is None and not known.is_pull
+    return known.looked_at <= now - (NOTHING_AGAIN if is_no_fix else AGAIN)
 
 
 class FixFinder:
     """Looks up fixes with a bounded number of reads per run. Faults are not raised: a fix just stays unknown.
 
-    ``fault``: why GitHub did not answer what the last fix asked.
+    ``fault``: why GitHub did not answer the requests for the last fix.
     """
 
     def __init__(self, api: GitHubClient, repo: str) -> None:
         self._api = api
         self._home, self._name = f"/repos/{repo}", repo.rpartition("/")[2].lower()
         self._releases: list[dict[str, Any]] = []
-        self._pages, self._complete = 0, False
+        self._pages, self._are_all_listed = 0, False
         self._tags: list[Release] | None = None
-        self._over = False
-        self._most = MAX_READS
+        self._is_over = False
+        self._max_reads = MAX_READS
         self.reads = 0
         self.fault: ForgeError | None = None
 
     def allow(self, more: int) -> None:
-        self._most += more
+        self._max_reads += more
 
     def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
         """Look up the fix ``ref`` (``#57`` or a SHA) of a thread. Returns None if nothing was learned.
 
-        A reference to no pull request or commit of this repository gives an empty FixInfo, refuted if the forge says
-        so. Of a ``known`` fix only what may have changed is read again. Without an answer the fix waits for an hour.
+        A reference that is no pull request or commit of this repository gives an empty FixInfo, refuted if GitHub says
+        so. For a ``known`` fix, only what may have changed is read again. Without an answer the fix waits for an hour.
         """
         self.fault = None
-        if self._over:
+        if self._is_over:
             return None
         try:
             is_known = known and known.ref == ref and known.commit and not known.refuted
-            fix = known if known and is_known else self._change(key, ref, now)
-        except (_Enough, NotAsked):
+            fix = known if known and is_known else self._read_change(key, ref, now)
+        except (_NoReadsLeft, RequestSkipped):
             return None
         except Unreachable as error:
             self.fault = error
-            return _unseen(key, ref, now - AGAIN + FAILED_AGAIN)
+            return _unread_fix(key, ref, now - AGAIN + FAILED_AGAIN)
         except ForgeError as error:
-            return self._refused(FixInfo(key, ref, now), error)
+            return self._note_refusal(FixInfo(key, ref, now), error)
         return self._with_release(fix, now, is_new=fix is not known)
 
     def _with_release(self, fix: FixInfo, now: datetime, *, is_new: bool) -> FixInfo | None:
-        """Add the release. A new fix for which no reads were left is due again at once."""
+        """Add the release. If no reads are left for a new fix, it is due again at once."""
         if fix.commit is None or fix.merged_at is None:
             return fix
         unsure = replace(fix, looked_at=now, unreleased=False)
         try:
-            told = replace(unsure, **self._released(fix.commit, fix.merged_at))
-            return replace(told, refuted=fix.refuted and not told.release)
-        except (_Enough, NotAsked) as error:
-            if isinstance(error, _Enough) and self.reads < self._most:
+            found = replace(unsure, **self._release_fields(fix.commit, fix.merged_at))
+            return replace(found, refuted=fix.refuted and not found.release)
+        except (_NoReadsLeft, RequestSkipped) as error:
+            if isinstance(error, _NoReadsLeft) and self.reads < self._max_reads:
                 return unsure
             return replace(unsure, looked_at=NEVER) if is_new else None
         except Unreachable as error:
             self.fault = error
             return replace(unsure, looked_at=now - AGAIN + FAILED_AGAIN)
         except ForgeError as error:
-            return self._refused(unsure, error)
+            return self._note_refusal(unsure, error)
 
-    def _refused(self, fix: FixInfo, error: ForgeError) -> FixInfo | None:
-        self._over = isinstance(error, RateLimited | Unauthorised)
+    def _note_refusal(self, fix: FixInfo, error: ForgeError) -> FixInfo | None:
+        self._is_over = isinstance(error, RateLimited | Unauthorised)
         is_no_fix = fix.commit is None and isinstance(error, Gone | Invalid)
         self.fault = None if isinstance(error, Gone | Invalid) else error
-        return None if self._over else replace(fix, refuted=is_no_fix)
+        return None if self._is_over else replace(fix, refuted=is_no_fix)
 
     # -- the change --------------------------------------------------------------------------------------------------
 
-    def _change(self, key: ThreadId, ref: str, now: datetime) -> FixInfo:
+    def _read_change(self, key: ThreadId, ref: str, now: datetime) -> FixInfo:
         pull = _PULL.match(ref)
         if pull:
-            return self._pull(FixInfo(key, ref, now, is_pull=True), pull[1])
+            return self._read_pull(FixInfo(key, ref, now, is_pull=True), pull[1])
         if not _COMMIT.match(ref):
             return FixInfo(key, ref, now)
-        found = object_in(self._get(f"/commits/{ref}", {"per_page": PER_PAGE}))
-        dated = object_in(object_in(found.get("commit")).get("committer"))
-        sha, files = sha_in(found.get("sha")), files_of(found.get("files"))
-        is_aside = sha is not None and not self._has("HEAD", sha)
+        change = object_in(self._get(f"/commits/{ref}", {"per_page": PER_PAGE}))
+        dated = object_in(object_in(change.get("commit")).get("committer"))
+        sha, files = sha_in(change.get("sha")), files_of(change.get("files"))
+        is_aside = sha is not None and not self._contains("HEAD", sha)
         return FixInfo(key, ref, now, commit=sha, merged_at=time_in(dated.get("date")), files=files, refuted=is_aside)
 
-    def _pull(self, fix: FixInfo, number: str) -> FixInfo:
-        found = object_in(self._get(f"/pulls/{number}", {}))
-        merged_at, commit = time_in(found.get("merged_at")), sha_in(found.get("merge_commit_sha"))
+    def _read_pull(self, fix: FixInfo, number: str) -> FixInfo:
+        pull = object_in(self._get(f"/pulls/{number}", {}))
+        merged_at, commit = time_in(pull.get("merged_at")), sha_in(pull.get("merge_commit_sha"))
         if merged_at is None or commit is None:
-            return replace(fix, refuted="merged_at" in found and merged_at is None)
+            return replace(fix, refuted="merged_at" in pull and merged_at is None)
         files = files_of(self._get(f"/pulls/{number}/files", {"per_page": PER_PAGE}))
         return replace(fix, commit=commit, merged_at=merged_at, files=files)
 
     # -- the release -------------------------------------------------------------------------------------------------
 
-    def _released(self, commit: str, merged_at: datetime) -> dict[str, Any]:
+    def _release_fields(self, commit: str, merged_at: datetime) -> dict[str, Any]:
         """The fields of a FixInfo about its release, or its absence; empty if unknown."""
         if not self._list_releases(merged_at):
             return {}
-        listed = [release for one in self._releases if not one.get("draft") and (release := read_release(one))]
-        known = of_project(listed, self._name)
-        later = [one for one in known if one.at and one.at >= merged_at]
+        listed = [release for fields in self._releases if not fields.get("draft") and (release := read_release(fields))]
+        releases = main_releases(listed, self._name)
+        later = [release for release in releases if release.at and release.at >= merged_at]
         later.sort(key=lambda release: (release.at, release.version))
-        has = self._asker(commit, MAX_COMPARES)
+        has = self._tag_test(commit, MAX_COMPARES)
         full, early = ([one for one in later if one.is_early is is_early] for is_early in (False, True))
         first = first_by_date(full, has) or first_by_date(early, has)
-        if first is None and (known or not listed):
-            return self._tagged(commit, max((one.version for one in known), default=None))
+        if first is None and (releases or not listed):
+            return self._tag_fields(commit, max((release.version for release in releases), default=None))
         return {} if first is None else {"release": first.tag, "released_at": first.at}
 
-    def _tagged(self, commit: str, newest: Version | None) -> dict[str, Any]:
-        """The same by the tags newer than the newest release, or by all tags without a release."""
+    def _tag_fields(self, commit: str, newest: Version | None) -> dict[str, Any]:
+        """The same from the tags newer than the newest release, or from all tags if there is no release."""
         if self._tags is None:
-            self._tags = self._all_tags()
-        full = [tag for tag in self._tags if not tag.is_early and (newest is None or tag.version > newest)]
-        recent = full[-MAX_TAGS:]
-        first = first_by_version(recent, self._asker(commit, MAX_TAGS.bit_length() + 1))
+            self._tags = self._read_tags()
+        tags = [tag for tag in self._tags if not tag.is_early and (newest is None or tag.version > newest)]
+        recent = tags[-MAX_TAGS:]
+        first = first_by_version(recent, self._tag_test(commit, MAX_TAGS.bit_length() + 1))
         if first is None:
             return {"unreleased": bool(self._tags)}
-        if first is recent[0] and len(full) > MAX_TAGS:
+        if first is recent[0] and len(tags) > MAX_TAGS:
             return {}
-        return {"release": first.tag, "released_at": self._day_of(first.commit)}
+        return {"release": first.tag, "released_at": self._commit_date(first.commit)}
 
-    def _day_of(self, commit: str) -> datetime | None:
+    def _commit_date(self, commit: str) -> datetime | None:
         """The date of a commit; None if it cannot be read, as the release matters more."""
         try:
-            found = object_in(object_in(self._get(f"/commits/{commit}", {"per_page": 1})).get("commit"))
-        except (_Enough, Unreachable):
+            details = object_in(object_in(self._get(f"/commits/{commit}", {"per_page": 1})).get("commit"))
+        except (_NoReadsLeft, Unreachable):
             return None
-        return time_in(object_in(found.get("committer")).get("date"))
+        return time_in(object_in(details.get("committer")).get("date"))
 
-    def _asker(self, commit: str, most: int) -> Callable[[str], bool]:
-        """Return a function that tells whether a tag has the commit. It raises _Enough after ``most`` reads."""
+    def _tag_test(self, commit: str, limit: int) -> Callable[[str], bool]:
+        """Return a function that says whether a tag has the commit. It raises _NoReadsLeft after ``limit`` reads."""
         answers: dict[str, bool] = {}
 
         def has(tag: str) -> bool:
             if tag not in answers:
-                if len(answers) >= most:
-                    raise _Enough
-                answers[tag] = self._has(tag, commit)
+                if len(answers) >= limit:
+                    raise _NoReadsLeft
+                answers[tag] = self._contains(tag, commit)
             return answers[tag]
 
         return has
 
-    def _has(self, head: str, commit: str) -> bool:
+    def _contains(self, head: str, commit: str) -> bool:
         # The second page leaves out the list of files, which can be long.
         path = f"/compare/{commit}...{quote(head, safe='')}"
         return object_in(self._get(path, {"per_page": 1, "page": 2})).get("status") in ("ahead", "identical")
 
     def _list_releases(self, moment: datetime) -> bool:
         """Whether all releases since then are listed, after reading more if necessary."""
-        while not self._complete and self._pages < _PAGES and not self._reaches(moment):
+        while not self._are_all_listed and self._pages < _PAGES and not self._reaches(moment):
             self._pages += 1
             page = objects_in(self._get("/releases", {"per_page": PER_PAGE, "page": self._pages}))
             self._releases += page
-            self._complete = len(page) < PER_PAGE
-        return self._complete or self._reaches(moment)
+            self._are_all_listed = len(page) < PER_PAGE
+        return self._are_all_listed or self._reaches(moment)
 
     def _reaches(self, moment: datetime) -> bool:
         at = time_in(self._releases[-1].get("published_at")) if self._releases else None
         return at is not None and at < moment
 
-    def _all_tags(self) -> list[Release]:
-        """All tags that are versions, in this order; none if there are too many tags to read all."""
+    def _read_tags(self) -> list[Release]:
+        """All tags that are versions, in order of version; none if there are too many tags to read them all."""
         listed: list[dict[str, Any]] = []
         for number in range(1, _PAGES):
             page = objects_in(self._get("/tags", {"per_page": PER_PAGE, "page": number}))
             listed += page
             if len(page) < PER_PAGE:
-                tags = [tag for one in listed if (tag := read_tag(one))]
-                return sorted(of_project(tags, self._name), key=lambda tag: tag.version)
+                tags = [tag for fields in listed if (tag := read_tag(fields))]
+                return sorted(main_releases(tags, self._name), key=lambda tag: tag.version)
         return []
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
-        if self.reads >= self._most:
-            raise _Enough
+        if self.reads >= self._max_reads:
+            raise _NoReadsLeft
         self.reads += 1
         return self._api.get(f"{self._home}{path}", query)
 
 
-def _unseen(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
-    """The entry of a change that could not be read. It is due a day after ``looked_at``, as any fix is."""
+def _unread_fix(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
+    """The entry of a change that could not be read. It is due a day after ``looked_at``, like any fix."""
     if _PULL.match(ref):
         return FixInfo(key, ref, looked_at, is_pull=True)
     return FixInfo(key, ref, looked_at + AGAIN - NOTHING_AGAIN)
@@ -343,8 +343,8 @@ def _unseen(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
 
 def files_of(listed: object) -> tuple[str, ...]:
     """Return at most MAX_FILES paths of changed files: code, then tests and documents; no generated files."""
-    paths = [str(one.get("filename") or "") for one in objects_in(listed)]
-    kept = [path for path in paths if path and not _MADE.search(path)]
+    paths = [str(fields.get("filename") or "") for fields in objects_in(listed)]
+    kept = [path for path in paths if path and not _GENERATED.search(path)]
     return tuple(sorted(kept, key=lambda path: bool(_ABOUT_CODE.search(path)))[:MAX_FILES])
 
 
@@ -357,20 +357,20 @@ _AGAIN = re.compile(r"re-?(?:appl|land)", re.IGNORECASE)
 
 
 def was_reverted(timeline: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str) -> bool:
-    """Whether the last change after ``since`` in these timelines that takes a fix back, or reapplies it, takes it
-    back: a merged pull request or a commit, by the first word of its title.
+    """Whether the last change after ``since`` that reverts a fix or reapplies it is a revert. Changes are the merged
+    pull requests and commits in these timelines, judged by the first word of their titles.
 
-    A timeline only has what names its issue or pull request. ``commits`` is the path of the repository's commits in
+    A timeline only has what mentions its issue or pull request. ``commits`` is the path of the repository's commits in
     the API. Raises ForgeError.
     """
     items = [*timeline]
     changes = [*_pulls_since(items, since), *_commits_since(items, since, forge, commits)]
-    told = [takes for _, title in sorted(changes) if (takes := _takes_back(title)) is not None]
-    return bool(told) and told[-1]
+    verdicts = [verdict for _, title in sorted(changes) if (verdict := _is_revert(title)) is not None]
+    return bool(verdicts) and verdicts[-1]
 
 
-def _takes_back(title: str) -> bool | None:
-    """Whether a change with this title takes another one back; None if it does neither that nor the opposite."""
+def _is_revert(title: str) -> bool | None:
+    """Whether a change with this title reverts another one; False if it reapplies one, None if it does neither."""
     if reverts := _REVERTS.match(title):
         return len(_REVERT.findall(reverts[0])) % 2 == 1
     return False if _AGAIN.match(title) else None
@@ -388,15 +388,15 @@ def _pulls_since(items: Iterable[Mapping[str, Any]], since: datetime) -> Iterato
 def _commits_since(
     items: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str
 ) -> Iterator[tuple[datetime, str]]:
-    found: dict[str, datetime] = {}
+    referenced: dict[str, datetime] = {}
     for item in items:
         sha, at = sha_in(item.get("commit_id")), time_in(item.get("created_at"))
         is_here = str(item.get("commit_url") or "").lower().endswith(f"{commits}/{sha}".lower())
         if item.get("event") == "referenced" and is_here and sha and at and at > since:
-            found[sha] = at
-    for sha, at in sorted(found.items(), key=lambda each: each[1])[-MAX_COMMITS:]:
+            referenced[sha] = at
+    for sha, at in sorted(referenced.items(), key=lambda pair: pair[1])[-MAX_COMMITS:]:
         try:
             answer = forge.get(f"{commits}/{sha}", {"per_page": 1})
-        except (Gone, Invalid):  # it was pushed over, and GitHub has it no more
+        except (Gone, Invalid):  # a force push replaced it, and GitHub no longer has it
             continue
         yield at, str(object_in(object_in(answer).get("commit")).get("message") or "")

@@ -1,4 +1,4 @@
-"""Reads how things are now in one repository for another one: who may read it, and one of its threads."""
+"""Reads the current state of another repository: who may read it, and one of its threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ForeignThread:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRepository:
-    """A repository as it is now; ``thread`` is None if it was not asked for, or is not there (any more)."""
+    """A repository as it is now; ``thread`` is None if it was not requested or does not exist (any more)."""
 
     id: int
     name: str
@@ -51,7 +51,7 @@ class ForeignRepository:
 def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = Kind.ISSUE) -> ForeignRepository:
     """Read the repository ``name`` (``owner/name``) with its own token, and one of its issues or discussions.
 
-    One request; ``number`` 0 reads no thread. Raises Gone if the repository is out of sight, else ForgeError.
+    One request; ``number`` 0 reads no thread. Raises Gone if the token cannot see the repository, else ForgeError.
     """
     owner, _, short = name.partition("/")
     variables: dict[str, Any] = {"owner": owner, "name": short}
@@ -59,18 +59,22 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
     if number:
         needed, thread = ("discussions: read", _DISCUSSION) if kind is Kind.DISCUSSION else ("issues: read", _ISSUE)
         variables["number"], text = number, _QUERY.format(number=", $number: Int!", thread=thread)
-    found = object_in(api.query(text, variables, needed).get("repository"))
-    key, full_name, is_private = found.get("databaseId"), clean(found.get("nameWithOwner")), found.get("isPrivate")
-    if not found:
+    repository = object_in(api.query(text, variables, needed).get("repository"))
+    key, full_name, is_private = (
+        repository.get("databaseId"),
+        clean(repository.get("nameWithOwner")),
+        repository.get("isPrivate"),
+    )
+    if not repository:
         raise Gone(f"the repository {name} is out of sight", certain=False)
     if type(key) is not int or "/" not in full_name:
         raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
-    visibility = visibility_of(str(found.get("visibility")).lower(), private=is_private is not False)
-    return ForeignRepository(key, full_name, visibility, _thread(object_in(found.get("thread")), key, number))
+    visibility = visibility_of(str(repository.get("visibility")).lower(), private=is_private is not False)
+    return ForeignRepository(key, full_name, visibility, _thread(object_in(repository.get("thread")), key, number))
 
 
 def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
-    """The thread, unless it is another one: a transferred one may be found by its former number."""
+    """The thread, unless it is a different one: GitHub may find a transferred thread by its former number."""
     is_same = node.get("number") == number and object_in(node.get("repository")).get("databaseId") == repository
     if not node or not is_same:
         return None

@@ -84,7 +84,7 @@ query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $si
   }
 }
 """
-"""The same issues by number only, if their texts are too much for one answer."""
+"""The same issues by number only, for when their texts are too large for one answer."""
 
 GLIMPSE = """
 query Glimpse($owner: String!, $name: String!, $since: DateTime) {
@@ -96,10 +96,10 @@ query Glimpse($owner: String!, $name: String!, $since: DateTime) {
   }
 }
 """
-"""The size of a reading, for one point."""
+"""How much there is to read, at the cost of one point."""
 
 _MERGED_AFTER = timedelta(hours=1)
-"""How long after a manual closing the linked pull request may be merged."""
+"""How long after a manual close the linked pull request may be merged."""
 
 _REACTIONS = {
     "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "HOORAY": "hooray",
@@ -140,32 +140,32 @@ def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, An
 
 
 def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict[str, Any]]:
-    """Return ``events`` of an issue with the merged pull request that is linked to it as source of the last closing.
+    """Return ``events`` of an issue with its linked, merged pull request as the source of the last close.
 
-    Only if the closing names no source: a person closed what a pull request had fixed. Pull requests merged before the
-    issue was reopened, or more than an hour after the closing, are left out.
+    Only if the close names no source: a person closed what a pull request had fixed. Pull requests merged before the
+    issue was reopened, or more than an hour after the close, are left out.
     """
-    told = [dict(event) for event in events]
-    closings = [event for event in told if event["event"] == "closed"]
+    result = [dict(event) for event in events]
+    closings = [event for event in result if event["event"] == "closed"]
     if not closings or node["state"] != "CLOSED" or node.get("stateReason") not in (None, "COMPLETED"):
-        return told
+        return result
     last = closings[-1]
     closed_at = parse_time(last["created_at"])
-    reopened = [parse_time(event["created_at"]) for event in told if event["event"] == "reopened"]
+    reopened = [parse_time(event["created_at"]) for event in result if event["event"] == "reopened"]
     since = max((at for at in reopened if at <= closed_at), default=parse_time(node["createdAt"]))
-    fit = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MERGED_AFTER]
-    if fit and not last.get("commit_id") and not last.get("source"):
-        last["source"] = _source({"number": max(fit)[1], "__typename": "PullRequest"}, f"/repos/{repo}")
-    return told
+    candidates = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MERGED_AFTER]
+    if candidates and not last.get("commit_id") and not last.get("source"):
+        last["source"] = _source({"number": max(candidates)[1], "__typename": "PullRequest"}, f"/repos/{repo}")
+    return result
 
 
 def _merged_pulls(node: Json, repo: str) -> list[tuple[int, datetime]]:
     """Number and time of the merged pull requests that are linked to the issue or say that they close it."""
     linked = (node.get("closedByPullRequestsReferences") or {}).get("nodes") or ()
-    found = [pull for pull in linked if pull and _is_home(pull, repo)]
+    pulls = [pull for pull in linked if pull and _is_home(pull, repo)]
     items = [item for item in node["timelineItems"]["nodes"] if item and item.get("willCloseTarget")]
-    found += [item.get("source") or {} for item in items if not item.get("isCrossRepository")]
-    return [(pull["number"], parse_time(pull["mergedAt"])) for pull in found if pull.get("mergedAt")]
+    pulls += [item.get("source") or {} for item in items if not item.get("isCrossRepository")]
+    return [(pull["number"], parse_time(pull["mergedAt"])) for pull in pulls if pull.get("mergedAt")]
 
 
 def _is_home(pull: Json, repo: str) -> bool:
@@ -191,7 +191,7 @@ def comment_json(node: Json) -> dict[str, Any]:
 
 
 def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
-    """An item of the timeline. A closing by a pull request has it as source, which REST does not show."""
+    """An item of the timeline. A close by a pull request has it as its source, which REST does not show."""
     name = _EVENTS.get(str(node.get("__typename")))
     if name is None:
         return
@@ -219,5 +219,5 @@ def user_json(actor: Json | None) -> dict[str, Any] | None:
 def counts(node: Json) -> dict[str, int]:
     """How many reactions there are, under the names of REST."""
     groups = node.get("reactionGroups") or ()
-    found = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
-    return {name: count for name, count in found.items() if name and count}
+    totals = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
+    return {name: count for name, count in totals.items() if name and count}

@@ -26,9 +26,9 @@ from bot.github.errors import (
     NotPermitted,
     RateLimited,
     Unreachable,
-    gives,
-    meaning_of,
-    meaning_of_errors,
+    error_for_graphql,
+    error_for_status,
+    permission_remedy,
 )
 from bot.github.graphql_queries import GLIMPSE, ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
 from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
@@ -43,7 +43,7 @@ POINTS = 2
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
 SIZES = (PER_PAGE, 15, 5)
-"""Issues per request: fewer if the server could not answer for more within its ten seconds."""
+"""Issues per request: fewer if the server could not answer within its ten seconds."""
 
 STEADY = 10
 """Answers after which a larger size is tried again. Each failed attempt costs two requests of ten seconds."""
@@ -59,11 +59,11 @@ class NoGraphQL(ForgeError):
     """The server has no GraphQL API."""
 
 
-class OutOfSight(NotPermitted):
+class RepositoryNotVisible(NotPermitted):
     """There is no such repository, or the token may not see it: GitHub does not say which."""
 
 
-class Glimpse(NamedTuple):
+class RepositoryPreview(NamedTuple):
     """A repository before it is read: its current name, its number of issues, and how many of them changed.
 
     ``rate`` counts points; None if the server has no limit.
@@ -77,10 +77,10 @@ class Glimpse(NamedTuple):
 
 
 class GraphQLHistory:
-    """History by GraphQL. Long threads, and those too large for one answer, are read by REST."""
+    """History by GraphQL. Long threads and those too large for one answer are read by REST."""
 
     def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: GitHubClient) -> None:
-        # Queries need no pace of writes.
+        # Queries need no gap like writes do.
         self._transport = HttpTransport(api_url, token, write_gap=0.0, budget=reader.budget)
         self._repo, self._own = repo, own
         self._reader = reader
@@ -95,38 +95,38 @@ class GraphQLHistory:
         after: str | None = None
         while True:
             self._reader.budget.keep_reserve(GRAPHQL)
-            page, news = self._batch({"since": stamp(moment), "after": after})
-            ahead = page["pageInfo"]["hasNextPage"]
-            yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
-            if not ahead:
+            page, updates = self._batch({"since": stamp(moment), "after": after})
+            has_next = page["pageInfo"]["hasNextPage"]
+            yield replace(updates, complete=not has_next, total=None if after else page["totalCount"])
+            if not has_next:
                 return
             after = page["pageInfo"]["endCursor"]
 
-    def glimpse(self, since: datetime | None) -> Glimpse:
-        """Describe what a reading would have to read. Raises ForgeError."""
-        data = self.asked(GLIMPSE, {"since": stamp(since)})
-        repository, told = data["repository"], data.get("rateLimit")
-        rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
+    def glimpse(self, since: datetime | None) -> RepositoryPreview:
+        """Describe how much there is to read. Raises ForgeError."""
+        data = self.query_repository(GLIMPSE, {"since": stamp(since)})
+        repository, limit = data["repository"], data.get("rateLimit")
+        rate = Rate(limit["remaining"], limit["limit"], parse_time(limit["resetAt"])) if limit else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
         name = str(repository["nameWithOwner"])
         is_name = _NAME.fullmatch(name)  # it is shown in terminals and used in addresses
-        return Glimpse(name if is_name else self._repo, repository["isPrivate"], total, changed, rate)
+        return RepositoryPreview(name if is_name else self._repo, repository["isPrivate"], total, changed, rate)
 
-    def _batch(self, place: Json) -> tuple[Json, Updates]:
-        """Read the next issues: as many in one answer as worked lately, else fewer, else a few one by one."""
+    def _batch(self, position: Json) -> tuple[Json, Updates]:
+        """Read the next issues: as many in one answer as worked last time, else fewer, else a few one by one."""
         for step in range(self._step, len(SIZES)):
             self._retries = 1 if step < len(SIZES) - 1 else RETRIES
             try:
-                page = self._permitted_page({**place, "first": SIZES[step]})
-            except Unreachable:  # too much for one answer, or a part is missing, which must not count as gone
+                page = self._permitted_page({**position, "first": SIZES[step]})
+            except Unreachable:  # too much for one answer, or a missing part, which must not count as gone
                 continue
-            self._settle(step)
+            self._adapt_size(step)
             return page, read_each(_listed(page), self._thread)
-        self._settle(len(SIZES) - 1)
-        page = self._page(NUMBERS, {**place, "first": SIZES[-1]})
-        return page, read_each(_listed(page), self._whole_thread)
+        self._adapt_size(len(SIZES) - 1)
+        page = self._page(NUMBERS, {**position, "first": SIZES[-1]})
+        return page, read_each(_listed(page), self._read_by_rest)
 
-    def _settle(self, step: int) -> None:
+    def _adapt_size(self, step: int) -> None:
         """Keep the size that the server had time for, and try more after a while."""
         self._answered = self._answered + 1 if step == self._step else 1
         self._step = step
@@ -143,36 +143,38 @@ class GraphQLHistory:
             return self._page(self._query, variables)
 
     def _page(self, query: str, variables: Json) -> Json:
-        issues: Json = self.asked(query, variables)["repository"]["issues"]
+        issues: Json = self.query_repository(query, variables)["repository"]["issues"]
         return issues
 
-    def asked(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
-        """Return the data that answers a query about the repository, ``$owner`` and ``$name``. Raises ForgeError; Gone
-        only if it is no list that is asked for."""
+    def query_repository(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+        """Return the data of a query about the repository, ``$owner`` and ``$name``.
+
+        Raises ForgeError; Gone only if the query is not for a list.
+        """
         owner, _, name = self._repo.partition("/")
-        answer = self._answer({"query": query, "variables": {"owner": owner, "name": name, **variables}})
+        answer = self._send({"query": query, "variables": {"owner": owner, "name": name, **variables}})
         data = _data(answer, is_list=is_list)
         if not data.get("repository"):
-            raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
+            raise RepositoryNotVisible(_OUT_OF_SIGHT, permission_remedy("issues: write"))
         if data["repository"].get("hasIssuesEnabled") is False:  # the list is empty then, as if all were gone
             raise IssuesOff(ISSUES_OFF)
         return data
 
-    def _answer(self, body: Json) -> HttpAnswer:
-        """Send a request, again after a fault of the server. Limits are not waited for."""
-        for turn in count():
+    def _send(self, body: Json) -> HttpAnswer:
+        """Send a request, and repeat it after a server fault. It does not wait for limits."""
+        for attempt in count():
             self.requests += 1
             try:
                 answer = self._transport.send("POST", GRAPHQL_PATH, body=body)
             except Unreachable as error:
-                why = type(error.__cause__).__name__
-                raise Unreachable(f"GitHub could not be reached ({why})", GOES_ON) from error
-            if answer.status < 500 or turn >= self._retries:
+                cause = type(error.__cause__).__name__
+                raise Unreachable(f"GitHub could not be reached ({cause})", GOES_ON) from error
+            if answer.status < 500 or attempt >= self._retries:
                 return answer
-            time.sleep(2**turn / 2)
+            time.sleep(2**attempt / 2)
         raise AssertionError("the last try returns")
 
-    def _whole_thread(self, node: Json) -> Record:
+    def _read_by_rest(self, node: Json) -> Record:
         self._reader.budget.keep_reserve(CORE)
         return read_thread(self._reader, self._own, node["number"])[0]
 
@@ -195,37 +197,37 @@ def _listed(page: Json) -> dict[ListedIssue, Json]:
     }
 
 
-def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
-    """The items of REST's timeline with the sources of the same events in GraphQL, such as what closed an issue."""
-    known = {(event["event"], event["created_at"]): event.get("source") for event in told}
-    named = [{**item, "event": str(item.get("event"))} for item in timeline]
-    return [{"source": known.get((item["event"], item.get("created_at"))), **item} for item in named]
+def _with_sources(timeline: list[Json], events: list[Json]) -> list[Json]:
+    """The items of REST's timeline plus the sources of the same events in GraphQL, such as what closed an issue."""
+    sources = {(event["event"], event["created_at"]): event.get("source") for event in events}
+    items = [{**item, "event": str(item.get("event"))} for item in timeline]
+    return [{"source": sources.get((item["event"], item.get("created_at"))), **item} for item in items]
 
 
 def _data(answer: HttpAnswer, *, is_list: bool = True) -> Json:
     """The data of an answer. Raises the ForgeError that its status or its errors mean.
 
-    Errors raise although a part of the data may be there: the missing part must not count as gone.
+    Errors raise even if part of the data is there: the missing part must not count as gone.
     """
     if answer.status in (404, 405, 410):
         raise NoGraphQL(f"this server has no GraphQL API ({answer.status})")
     if answer.status >= 500:
         raise Unreachable(f"GitHub's GraphQL API answers {answer.status}", GOES_ON)
     if answer.status >= 300:
-        raise _for_reading(meaning_of(answer.status, answer.headers, answer.data, GRAPHQL_PATH))
-    found = object_in(answer.data)
-    errors, data = found.get("errors"), found.get("data")
+        raise _as_retryable(error_for_status(answer.status, answer.headers, answer.data, GRAPHQL_PATH))
+    body = object_in(answer.data)
+    errors, data = body.get("errors"), body.get("data")
     if isinstance(data, dict) and not errors:
         return data
-    meaning = meaning_of_errors(errors, answer.headers)
-    if isinstance(meaning, Gone) and not object_in(data).get("repository"):
-        raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
-    raise _for_reading(meaning) if is_list else meaning
+    error = error_for_graphql(errors, answer.headers)
+    if isinstance(error, Gone) and not object_in(data).get("repository"):
+        raise RepositoryNotVisible(_OUT_OF_SIGHT, permission_remedy("issues: write"))
+    raise _as_retryable(error) if is_list else error
 
 
-def _for_reading(meaning: ForgeError) -> ForgeError:
-    """The error to raise: unless it is a limit or a missing permission, a request for fewer issues may succeed."""
-    return Unreachable(str(meaning), GOES_ON) if type(meaning) in (ForgeError, Gone, Invalid) else meaning
+def _as_retryable(error: ForgeError) -> ForgeError:
+    """The error to raise: Unreachable, so that fewer issues are tried, unless it is a limit or a missing permission."""
+    return Unreachable(str(error), GOES_ON) if type(error) in (ForgeError, Gone, Invalid) else error
 
 
 class HistorySource(Protocol):
@@ -234,8 +236,8 @@ class HistorySource(Protocol):
     def since(self, moment: datetime | None) -> Iterator[Updates]: ...
 
 
-class EitherHistory:
-    """Reads by GraphQL, or by REST if the server has no GraphQL, as older company servers do not."""
+class FallbackHistory:
+    """Reads by GraphQL, or by REST if the server has no GraphQL, like older GitHub Enterprise Servers."""
 
     def __init__(self, graphql: HistorySource, rest: HistorySource, note: Callable[[str], None]) -> None:
         self._graphql, self._rest, self._note = graphql, rest, note
@@ -248,8 +250,8 @@ class EitherHistory:
             yield from self._rest.since(moment)
 
 
-class RestingHistory:
-    """A history that is not read, because ``limit`` is not over yet."""
+class LimitedHistory:
+    """A history that is not read because ``limit`` is not over yet."""
 
     def __init__(self, limit: RateLimited) -> None:
         self._limit = limit
@@ -259,7 +261,7 @@ class RestingHistory:
 
 
 class RestHistory:
-    """History by the REST API, for servers without GraphQL: a hundred issues a page, then each one's timeline."""
+    """History by the REST API, for servers without GraphQL: a hundred issues a page, then the timeline of each."""
 
     def __init__(self, own: OwnCommentRule, reader: GitHubClient) -> None:
         self._own = own
@@ -278,12 +280,12 @@ class RestHistory:
             moment = cursor
 
     def _thread(self, issue: dict[str, Any]) -> Thread:
-        keep_some(self._reader)
+        keep_event_reserve(self._reader)
         events = self._reader.timeline(issue["number"]) if issue.get("comments") or has_ended(issue) else []
         return thread_of(issue, split_own(comments_of(events), self._own)[0], events)
 
 
-def keep_some(reader: GitHubClient) -> None:
+def keep_event_reserve(reader: GitHubClient) -> None:
     """Raise RateLimited before the hour's requests are used up, so that events can still be answered."""
     reader.budget.keep_reserve(CORE, KEPT)
 

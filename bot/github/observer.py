@@ -1,4 +1,4 @@
-"""Tells an observer, if there is one, of each request to GitHub that its thread or task makes; and names routes."""
+"""Reports each request to GitHub to the observer of the current thread or task, if any; and names routes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TellAnswer = Callable[[int, Mapping[str, str]], None]
 """Takes the status of an answer and its headers, whose names are in lower case."""
 
 RequestObserver = Callable[[str, str], AbstractContextManager[TellAnswer]]
-"""Takes the verb and the path of a request, without its query, and returns a block around it.
+"""Takes the verb and the path of a request, without its query, and returns a context manager around it.
 
 The path has names of accounts and repositories: see `route_of`.
 """
@@ -21,7 +21,7 @@ _unobserved = nullcontext[TellAnswer](lambda _status, _headers: None)
 
 @contextmanager
 def observed_by(observer: RequestObserver) -> Iterator[None]:
-    """Tell the observer of every request that this thread or task makes within the block."""
+    """Report to the observer every request that this thread or task makes within the block."""
     token = _observer.set(observer)
     try:
         yield
@@ -29,8 +29,8 @@ def observed_by(observer: RequestObserver) -> Iterator[None]:
         _observer.reset(token)
 
 
-def observed(verb: str, path: str) -> AbstractContextManager[TellAnswer]:
-    """Return the block for a request. If nothing is told within it, there was no answer."""
+def observe_request(verb: str, path: str) -> AbstractContextManager[TellAnswer]:
+    """Return the context manager for a request. If its function is not called, there was no answer."""
     observer = _observer.get()
     return observer(verb, path) if observer else _unobserved
 
@@ -64,12 +64,12 @@ _OF_REPOSITORY = (
     "/releases",
     "/tags",
 )
-"""Where a word and a name both fit, the word comes first."""
+"""If a literal word and a parameter both fit, the word comes first."""
 
 _HOMES = ("/repos/{owner}/{repo}", "/repositories/{repository_id}")
 """The second is where redirects lead."""
 
-_KNOWN = [
+_SPLIT_ROUTES = [
     (route, route.split("/")) for route in (*_ROUTES, *(f"{home}{rest}" for home in _HOMES for rest in _OF_REPOSITORY))
 ]
 
@@ -80,11 +80,11 @@ def route_of(path: str) -> str:
     "other" for an unknown one. https://docs.github.com/rest
     """
     parts = path.split("/")
-    return next((route for route, known in _KNOWN if _fits(known, parts)), OTHER)
+    return next((route for route, pattern in _SPLIT_ROUTES if _matches(pattern, parts)), OTHER)
 
 
-def _fits(known: Sequence[str], parts: Sequence[str]) -> bool:
-    if len(known) != len(parts):
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    if len(pattern) != len(parts):
         return False
-    pairs = zip(known, parts, strict=True)
+    pairs = zip(pattern, parts, strict=True)
     return all(part == word or (part != "" and word.startswith("{")) for word, part in pairs)

@@ -1,4 +1,4 @@
-"""Asks GitHub for the open pull requests that say that they close some issues, or refer to them."""
+"""Looks up the open pull requests that close some issues, or refer to them."""
 
 from __future__ import annotations
 
@@ -43,20 +43,22 @@ fragment Pull on PullRequest {
 def find_open_pulls(api: GitHubClient, repo: str, numbers: Sequence[int], now: datetime) -> list[OpenPull]:
     """Look up the open pull requests of ``repo`` (``owner/name``) for these issues, at most MAX_ASKED, in one request.
 
-    Raises ForgeError. Pull requests elsewhere are left out, as not everybody who reads here may read there.
+    Raises ForgeError. Pull requests of other repositories are left out: not everybody who reads here may read there.
     """
     owner, _, name = repo.partition("/")
     variables = {"owner": owner, "name": name} | {f"n{number}": number for number in numbers}
     declared = "".join(f", $n{number}: Int!" for number in numbers)
     issues = "".join(f"\n    i{number}: issue(number: $n{number}) {{ ...Work }}" for number in numbers)
     text = _QUERY.replace("NUMBERS", declared).replace("ISSUES", issues)
-    found = object_in(api.query(text, variables, "pull-requests: read").get("repository"))
-    home = str(found.get("nameWithOwner"))
-    return [pull for number in numbers for pull in read_pulls(object_in(found.get(f"i{number}")), number, home, now)]
+    repository = object_in(api.query(text, variables, "pull-requests: read").get("repository"))
+    home = str(repository.get("nameWithOwner"))
+    return [
+        pull for number in numbers for pull in read_pulls(object_in(repository.get(f"i{number}")), number, home, now)
+    ]
 
 
 def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[OpenPull]:
-    """The pull requests of one issue, each once; those that say that they close it first."""
+    """The pull requests of one issue, each once; those that close it come first."""
     if issue.get("state") != "OPEN":
         return
     closing = objects_in(object_in(issue.get("closedByPullRequestsReferences")).get("nodes"))
@@ -74,4 +76,4 @@ def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[Op
 
 def _files(pull: Json) -> tuple[str, ...]:
     listed = objects_in(object_in(pull.get("files")).get("nodes"))
-    return tuple(path for one in listed if (path := clean(one.get("path"))[:MAX_PATH]))
+    return tuple(path for file in listed if (path := clean(file.get("path"))[:MAX_PATH]))

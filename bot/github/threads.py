@@ -16,7 +16,7 @@ _NOTICE = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
-"""Reactions to comments that are kept. We give the other three ourselves, to commands."""
+"""Reactions to comments that are stored. The other three we give ourselves, to commands."""
 
 
 def object_in(value: object) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def object_in(value: object) -> dict[str, Any]:
 
 def objects_in(value: object) -> list[dict[str, Any]]:
     """Return the objects in ``value`` if it is a list, else none."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class OwnCommentRule:
     login: str
     marker: str
 
-    def wrote(self, comment: Json) -> bool:
+    def is_answer(self, comment: Json) -> bool:
         """Whether this is our comment on the issue, not a reply or release notice."""
         return self._is_by_us(comment) and _first_line(comment) == self.marker
 
-    def replied(self, comment: Json) -> int | None:
+    def reply_target(self, comment: Json) -> int | None:
         """Return the id of the comment that our reply answers; None for anything but our reply."""
-        key = self._marked(comment, "reply")
+        key = self._marker_value(comment, "reply")
         return int(key) if key.isascii() and key.isdigit() and len(key) < 20 else None
 
-    def noticed(self, comment: Json) -> str:
-        """Return what identifies the fix that our release notice tells of; "" for anything but our release notice."""
-        key = self._marked(comment, "notice")
+    def notice_key(self, comment: Json) -> str:
+        """Return what identifies the fix that our release notice announces; "" for anything but our release notice."""
+        key = self._marker_value(comment, "notice")
         return key if _NOTICE.fullmatch(key) else ""
 
-    def _marked(self, comment: Json, name: str) -> str:
+    def _marker_value(self, comment: Json, name: str) -> str:
         """The value of ``name`` in the marker of our comment, "" without one."""
         head, end = f"{self.marker.removesuffix('-->')}{name}=", " -->"
         first = _first_line(comment)
@@ -86,13 +86,13 @@ def own_comment(comment: Json) -> OwnComment:
 
 
 def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
-    """Return the comments of others, and ours on the issue, oldest first; our replies and notices are in neither."""
+    """Return the comments of others, and ours on the issue, oldest first; our replies and notices are left out."""
     others: list[Json] = []
     ours: list[OwnComment] = []
     for comment in comments:
-        if own.wrote(comment):
+        if own.is_answer(comment):
             ours.append(own_comment(comment))
-        elif own.replied(comment) is None and not own.noticed(comment):
+        elif own.reply_target(comment) is None and not own.notice_key(comment):
             others.append(comment)
     return others, sorted(ours, key=lambda comment: comment.id)
 

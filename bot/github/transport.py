@@ -1,8 +1,8 @@
 """Sends every request about a repository, to REST and to GraphQL, bounded in time and tries.
 
-PyGithub makes the requests: it knows the addresses of both APIs, on github.com and on a company's server, the headers
-of GitHub and the pace of writes. (githubkit's part is the App, see `bot.github.app`.) When GitHub has had enough,
-nothing more is sent.
+PyGithub makes the requests: it knows the addresses of both APIs, on github.com and on GitHub Enterprise Server,
+GitHub's headers and the gap between writes. (githubkit handles the App, see `bot.github.app`.) After a limit or
+repeated failures, nothing more is sent.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from bot.github.errors import (
     ForgeError,
     Gone,
     IssuesOff,
-    NotAsked,
     NotPermitted,
     RateLimited,
+    RequestSkipped,
     Unauthorised,
     Unreachable,
     are_all_missing,
-    meaning_of,
-    meaning_of_errors,
+    error_for_graphql,
+    error_for_status,
 )
-from bot.github.observer import observed
+from bot.github.observer import observe_request
 
 PER_PAGE = 100
 """Most items in one answer to a read."""
@@ -51,10 +51,10 @@ PAUSES = (0.5, 1.0, 2.0)
 """Seconds before a read is repeated, times a random factor of .5 to 1.25. Only reads are repeated."""
 
 USUAL = 10.0
-"""Seconds that a request may take before the rest counts as lost."""
+"""Seconds that a request may take; the time beyond counts as lost."""
 
-_NEEDED, _SPARE = "", "spare"
-PATIENCE = {_NEEDED: 180.0, _SPARE: 60.0}
+_NEEDED, _OPTIONAL = "", "spare"
+PATIENCE = {_NEEDED: 180.0, _OPTIONAL: 60.0}
 """Seconds that a run may lose to a slow or failing GitHub before it stops asking; fewer for requests that it can do
 without."""
 
@@ -66,8 +66,8 @@ MOST_BYTES = 100_000_000
 """Bytes of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
 
 NOT_MODIFIED = 304
-_LEADS = (301, 302, 307, 308)
-_LED_TO = "x-led-to"
+_REDIRECTS = (301, 302, 307, 308)
+_LOCATION = "x-led-to"
 GRAPHQL_PATH = "/graphql"
 
 
@@ -82,7 +82,7 @@ class HttpAnswer:
 
 
 class _Request(NamedTuple):
-    """``etag``: that of an earlier answer, which is not to be sent again; "" for none."""
+    """``etag``: that of an earlier answer, which GitHub need not send again; "" for none."""
 
     verb: str
     path: str
@@ -92,7 +92,7 @@ class _Request(NamedTuple):
 
 
 class HttpTransport:
-    """Requests to one API with one token. ``troubles`` are the reasons why nothing more of a kind is sent, and
+    """Requests to one API with one token. ``troubles`` are the reasons why requests of a kind are no longer sent;
     ``lacking`` has an error for each missing permission. ``budget`` takes note of every answer."""
 
     def __init__(
@@ -114,10 +114,10 @@ class HttpTransport:
             base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None
         )
         self._connection.protocol, self._connection.seconds = base.scheme, timeout
-        self._pace = write_gap
-        self._ends: dict[str, ForgeError] = {}
+        self._write_gap = write_gap
+        self._stop_reasons: dict[str, ForgeError] = {}
         self._strikes: Counter[str] = Counter()
-        self._lost: dict[str, float] = {_NEEDED: 0.0, _SPARE: 0.0}
+        self._lost_seconds: dict[str, float] = {_NEEDED: 0.0, _OPTIONAL: 0.0}
         self.lacking: dict[str, ForgeError] = {}
         self.sent: Counter[str] = Counter()
         """Number of requests by verb, including repeats and redirects."""
@@ -125,7 +125,7 @@ class HttpTransport:
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
-        return tuple(dict.fromkeys(end for kind, end in self._ends.items() if kind != _SPARE))
+        return tuple(dict.fromkeys(error for kind, error in self._stop_reasons.items() if kind != _OPTIONAL))
 
     def ask(
         self,
@@ -134,37 +134,40 @@ class HttpTransport:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         *,
-        again: bool = False,
-        spare: bool = False,
+        retry_gone: bool = False,
+        optional: bool = False,
     ) -> HttpAnswer:
         """Return the answer to a request; only reads are repeated. Raises ForgeError.
 
         ``again`` also repeats a read of something that may appear in a moment. ``spare`` marks a request that the run
-        can do without: its failure does not stop others.
+        can do without: its failure does not stop the others.
         """
-        return self._asked(_Request(verb, path, query, body), again=again, need=_SPARE if spare else _NEEDED)
+        return self._ask_repeatedly(
+            _Request(verb, path, query, body), retry_gone=retry_gone, need=_OPTIONAL if optional else _NEEDED
+        )
 
     def read_if_changed(self, path: str, query: Mapping[str, Any], etag: str) -> HttpAnswer | None:
-        """Return the answer to a read; None if it is still the one that had this ETag.
+        """Return the answer to a read; None if it is unchanged since the answer with this ETag.
 
-        Then it costs nothing of the limit. Without an ETag ("") the answer always comes. Raises ForgeError.
+        An unchanged answer does not count towards the limit. Without an ETag ("") there is always an answer. Raises
+        ForgeError.
         """
-        answer = self._asked(_Request("GET", path, query, etag=etag), again=False, need=_NEEDED)
+        answer = self._ask_repeatedly(_Request("GET", path, query, etag=etag), retry_gone=False, need=_NEEDED)
         return None if answer.status == NOT_MODIFIED else answer
 
-    def _asked(self, request: _Request, *, again: bool, need: str) -> HttpAnswer:
+    def _ask_repeatedly(self, request: _Request, *, retry_gone: bool, need: str) -> HttpAnswer:
         pauses, kind = PAUSES if request.verb == "GET" else (), _kind(request.path)
-        if end := self._end(kind, need):
-            raise NotAsked(end.cause, end.remedy) if isinstance(end, Unreachable) else end
-        for turn in range(len(pauses) + 1):
+        if stop := self._stop_reason(kind, need):
+            raise RequestSkipped(stop.cause, stop.remedy) if isinstance(stop, Unreachable) else stop
+        for attempt in range(len(pauses) + 1):
             try:
-                return self._once(request, need)
+                return self._try_once(request, need)
             except ForgeError as error:
-                passes = isinstance(error, Unreachable) or (again and _may_come(error))
-                if turn == len(pauses) or not passes or self._end(kind, need):
-                    self._struck(error, need)
+                may_pass = isinstance(error, Unreachable) or (retry_gone and _may_appear(error))
+                if attempt == len(pauses) or not may_pass or self._stop_reason(kind, need):
+                    self._count_strike(error, need)
                     raise
-            self.wait(pauses[turn])
+            self.wait(pauses[attempt])
         raise AssertionError("the last try returns or raises")
 
     def graphql(
@@ -172,106 +175,106 @@ class HttpTransport:
         query: str,
         variables: Mapping[str, Any],
         *,
-        spare: bool = False,
+        optional: bool = False,
         needed: str = "issues: write",
         may_lack: bool = False,
     ) -> Any:
-        """Return the data of a GraphQL document. Raises ForgeError, also for errors under a status of 200.
+        """Return the data of a GraphQL document. Raises ForgeError, also for errors with status 200.
 
-        ``needed``: the permission to ask for if it is missing. With ``may_lack``, parts that are not there are null.
+        ``needed``: the permission to ask for if it is missing. With ``may_lack``, missing parts are null.
         """
-        answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, spare=spare)
+        answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, optional=optional)
         errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
         if errors and not (may_lack and are_all_missing(errors)):
-            refusal = meaning_of_errors(errors, answer.headers, needed)
-            self._learn(refusal, GRAPHQL_PATH)
-            raise refusal
+            error = error_for_graphql(errors, answer.headers, needed)
+            self._note_error(error, GRAPHQL_PATH)
+            raise error
         return answer.data.get("data")
 
     def apply_limit(self, error: ForgeError) -> None:
         """Take note of a refusal that another client with this token met; not of our own limit on history."""
         is_ours = isinstance(error, RateLimited) and error.resource == HISTORY
         if isinstance(error, (RateLimited, Unauthorised)) and not is_ours:
-            self._learn(error, GRAPHQL_PATH)
+            self._note_error(error, GRAPHQL_PATH)
 
-    def below(self, url: str) -> str:
-        """Return the path of a URL below the API's own, without the query; "" for a URL of another API."""
-        there = urlsplit(url)
-        if there.hostname not in (None, self._base.hostname) or not there.path.startswith(f"{self._base.path}/"):
+    def path_below(self, url: str) -> str:
+        """Return the path of a URL below the API's address, without the query; "" for a URL of another API."""
+        parts = urlsplit(url)
+        if parts.hostname not in (None, self._base.hostname) or not parts.path.startswith(f"{self._base.path}/"):
             return ""
-        return there.path.removeprefix(self._base.path)
+        return parts.path.removeprefix(self._base.path)
 
     def wait(self, seconds: float) -> None:
-        """Pause for about so many seconds; not in tests, which leave no gap between writes."""
-        time.sleep(min(1.0, self._pace) * seconds * random.uniform(0.5, 1.25))
+        """Pause for about this many seconds; not in tests, which leave no gap between writes."""
+        time.sleep(min(1.0, self._write_gap) * seconds * random.uniform(0.5, 1.25))
 
     def pause_requests(self, seconds: float) -> None:
-        """Wait so many seconds, and forget the limits that are over by then.
+        """Wait this many seconds, and forget the limits that are over by then.
 
         Tests, which leave no gap between writes, do not wait.
         """
         after = datetime.now(UTC) + timedelta(seconds=seconds)
-        time.sleep(min(1.0, self._pace) * seconds)
-        self._ends = {kind: end for kind, end in self._ends.items() if not _is_over(end, after)}
+        time.sleep(min(1.0, self._write_gap) * seconds)
+        self._stop_reasons = {kind: error for kind, error in self._stop_reasons.items() if not _is_over(error, after)}
 
-    def _end(self, kind: str, need: str) -> ForgeError | None:
-        if self._lost[need] > PATIENCE[need]:
-            told = "GitHub is too slow today: nothing more was asked for"
-            self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
-        return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
+    def _stop_reason(self, kind: str, need: str) -> ForgeError | None:
+        if self._lost_seconds[need] > PATIENCE[need]:
+            cause = "GitHub is too slow today: nothing more was asked for"
+            self._stop_reasons.setdefault(need, Unreachable(cause, CATCHES_UP))
+        return self._stop_reasons.get(_NEEDED) or self._stop_reasons.get(kind) or self._stop_reasons.get(need)
 
-    def _once(self, request: _Request, need: str) -> HttpAnswer:
+    def _try_once(self, request: _Request, need: str) -> HttpAnswer:
         started = time.monotonic()
         try:
             answer = self.send(*request)
         except Unreachable:
-            self._lost[need] += time.monotonic() - started
+            self._lost_seconds[need] += time.monotonic() - started
             raise
-        self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
-        if answer.status in _LEADS:
+        self._lost_seconds[need] += max(0.0, time.monotonic() - started - USUAL)
+        if answer.status in _REDIRECTS:
             return answer
         is_unchanged = answer.status == NOT_MODIFIED and request.etag
         if answer.status >= 300 and not is_unchanged:
-            refusal = meaning_of(answer.status, answer.headers, answer.data, request.path)
-            self._learn(refusal, request.path)
-            raise refusal
+            error = error_for_status(answer.status, answer.headers, answer.data, request.path)
+            self._note_error(error, request.path)
+            raise error
         self._strikes.clear()
         return answer
 
     def send(
         self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, etag: str = ""
     ) -> HttpAnswer:
-        """Send one request, whatever was answered before. Raises Unreachable without an answer that can be read."""
+        """Send one request, whatever the earlier answers were. Raises Unreachable without a readable answer."""
         url = self._requester.graphql_url if path == GRAPHQL_PATH else path
         self.sent[verb] += 1
         try:
-            parameters, asked = dict(query or {}), {"If-None-Match": etag} if etag else None
-            with observed(verb, path) as tell:
+            parameters, conditions = dict(query or {}), {"If-None-Match": etag} if etag else None
+            with observe_request(verb, path) as tell:
                 status, headers, text = self._requester.requestJson(
-                    verb, url, parameters, asked, body, self._connection
+                    verb, url, parameters, conditions, body, self._connection
                 )
                 tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
         self.budget.note(headers)
-        if status in _LEADS:
-            return HttpAnswer(status, headers, None, headers.get(_LED_TO, ""))
+        if status in _REDIRECTS:
+            return HttpAnswer(status, headers, None, headers.get(_LOCATION, ""))
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
 
-    def _learn(self, error: ForgeError, path: str) -> None:
+    def _note_error(self, error: ForgeError, path: str) -> None:
         if isinstance(error, RateLimited):
-            self._ends[_NEEDED if error.is_secondary else _kind(path)] = error
+            self._stop_reasons[_NEEDED if error.is_secondary else _kind(path)] = error
         elif isinstance(error, Unauthorised):
-            self._ends[_NEEDED] = error
+            self._stop_reasons[_NEEDED] = error
         elif isinstance(error, NotPermitted):
             self.lacking.setdefault(error.remedy, error)
         if not isinstance(error, Unreachable):
             self._strikes.clear()
 
-    def _struck(self, error: ForgeError, need: str) -> None:
+    def _count_strike(self, error: ForgeError, need: str) -> None:
         self._strikes[need] += isinstance(error, Unreachable)
         if self._strikes[need] >= STRIKES:
-            self._ends.setdefault(need, error)
+            self._stop_reasons.setdefault(need, error)
 
 
 class _Connection(HTTPSRequestsConnectionClass):
@@ -304,7 +307,9 @@ class _WholeAnswer(RequestsResponse):
         self.status = 503 if answer.status_code == 202 else answer.status_code
 
     def getheaders(self) -> ItemsView[str, str]:
-        return {_LED_TO if name.lower() == "location" else name: value for name, value in self.headers.items()}.items()
+        return {
+            _LOCATION if name.lower() == "location" else name: value for name, value in self.headers.items()
+        }.items()
 
     def read(self) -> str:
         return self._text
@@ -322,7 +327,7 @@ def _read(answer: Response, until: float) -> str:
 
 
 def _json(text: str, status: int) -> Any:
-    """The JSON of an answer. A proxy's page instead of it is ignored for a refusal and raises Unreachable otherwise."""
+    """The JSON of an answer. A proxy's HTML page counts as None in a refusal and raises Unreachable otherwise."""
     try:
         return json.loads(text) if text else None
     except (ValueError, RecursionError) as error:
@@ -335,9 +340,9 @@ def _kind(path: str) -> str:
     return "graphql" if path == GRAPHQL_PATH else "core"
 
 
-def _is_over(end: ForgeError, at: datetime) -> bool:
-    return isinstance(end, RateLimited) and end.until is not None and end.until <= at
+def _is_over(error: ForgeError, at: datetime) -> bool:
+    return isinstance(error, RateLimited) and error.until is not None and error.until <= at
 
 
-def _may_come(error: ForgeError) -> bool:
+def _may_appear(error: ForgeError) -> bool:
     return isinstance(error, Gone) and not (error.certain or isinstance(error, IssuesOff))

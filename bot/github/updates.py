@@ -24,17 +24,17 @@ OVERLAP = timedelta(minutes=5)
 """How far before the cursor a run reads again: clocks differ, and times are whole seconds."""
 
 PAGES = 3
-"""Pages of a hundred changed issues that a run reads; a longer backlog is read as history."""
+"""Pages of a hundred changed issues that a run reads; a longer backlog is read in bulk, as history."""
 
 STEP = timedelta(seconds=1)
-"""How long after its last listed change a thread counts as gone; the true time is unknown."""
+"""How long after its last listed change a missing thread counts as gone; the true time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updates:
     """Changes read from the forge.
 
-    ``own`` has our comment, or None, for each issue whose comments are all known; other issues may have one as well.
+    ``own`` has our comment, or None, for each issue whose comments are all known; other issues may have one too.
     Everything that changed before ``cursor`` is included. ``complete`` is False if there is more. ``total`` is the
     expected number of threads, in the first of several batches. ``fault`` is a limit or outage that hid some changes.
     ``listed`` are the numbers of a batch of history; ``unread`` has those whose content could not be read, with the
@@ -65,34 +65,34 @@ class ListedIssue(NamedTuple):
 
 
 def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFields], Record]) -> Updates:
-    """Read these issues one by one; the cursor is after all of them.
+    """Read these issues one by one; the cursor comes after all of them.
 
-    An issue that GitHub calls gone becomes a tombstone; one that is only out of sight is listed as unread. Raises
-    ForgeError for faults that are not about one issue.
+    An issue that GitHub calls gone becomes a tombstone; one that the token cannot see is listed as unread. Raises
+    ForgeError for faults that do not concern one issue alone.
     """
     records: list[Record] = []
     unread: dict[int, datetime] = {}
-    for place, shown in listed.items():
+    for issue, fields in listed.items():
         try:
-            records.append(read(shown))
+            records.append(read(fields))
         except IssuesOff:
             raise
         except Gone as error:
             if error.certain:  # since it was listed
-                records.append(tombstone(place.number, error, place.updated_at + STEP))
+                records.append(tombstone(issue.number, error, issue.updated_at + STEP))
             else:
-                unread[place.number] = place.created_at
-    cursor = max((place.updated_at for place in listed), default=None)
-    return Updates(tuple(records), cursor=cursor, listed=frozenset(place.number for place in listed), unread=unread)
+                unread[issue.number] = issue.created_at
+    cursor = max((issue.updated_at for issue in listed), default=None)
+    return Updates(tuple(records), cursor=cursor, listed=frozenset(issue.number for issue in listed), unread=unread)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownIssues:
     """The stored state of the listed issues, and how many of our comments were seen on each.
 
-    The number of comments says nothing on issues that are ``unsure``, which may have replies of ours, and on those for
-    which a comment is ``promised`` but not seen yet. Issues that were ``touched`` are always read: a comment may be
-    edited, or deleted and followed by another, within the second in which the issue was last read.
+    The number of comments proves nothing for issues that are ``unsure``, which may have replies of ours, nor for those
+    with a comment that is ``promised`` but not seen yet. Issues that were ``touched`` are always read: a comment may be
+    edited, or deleted and followed by another, within the second of the last read.
     """
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
@@ -109,30 +109,30 @@ def catch_up(
 
     An issue that cannot be read holds the cursor back, so that the next run lists it again; the others are still read.
     """
-    changed = [issue for issue in listed if _is_news(issue, known)]
+    changed = [issue for issue in listed if _is_changed(issue, known)]
     records: list[Record] = []
     ours: dict[ThreadId, OwnComment | None] = {}
-    left: list[Json] = []
+    unread: list[Json] = []
     fault: ForgeError | None = None
     try:
-        stream = _stream(reader, changed, since)
+        stream = _read_stream(reader, changed, since)
     except ForgeError:  # then one by one, if that is still possible
         stream = None
     for issue in changed:
         try:
-            thread, mine = _read(reader, own, issue, known, stream)
+            thread, own_comments = _read_changed(reader, own, issue, known, stream)
         except ForgeError as error:
             if isinstance(error, Gone) and error.certain:  # since it was listed
                 records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + STEP))
                 continue
-            left.append(issue)
+            unread.append(issue)
             fault = fault if isinstance(error, Gone) else fault or error
             continue
         records.append(thread)
-        if mine is not None:
-            ours[thread.id] = mine[0] if mine else None
-    cursor = min((parse_time(issue["updated_at"]) for issue in left or listed[-1:]), default=None)
-    return Updates(tuple(records), ours, cursor, not left, fault=fault)
+        if own_comments is not None:
+            ours[thread.id] = own_comments[0] if own_comments else None
+    cursor = min((parse_time(issue["updated_at"]) for issue in unread or listed[-1:]), default=None)
+    return Updates(tuple(records), ours, cursor, not unread, fault=fault)
 
 
 def read_thread(
@@ -143,87 +143,89 @@ def read_thread(
     ``fresh``: it was just opened and may not be visible yet.
     """
     issue = reader.issue(number, fresh=fresh)
-    thread, mine = _read_whole(reader, own, issue)
-    return thread, mine[0] if mine else None, issue
+    thread, own_comments = _read_whole(reader, own, issue)
+    return thread, own_comments[0] if own_comments else None, issue
 
 
 def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
     return Tombstone(number, now, "transferred" if gone.moved_to else "deleted", gone.moved_to)
 
 
-def _is_news(issue: Json, known: KnownIssues) -> bool:
+def _is_changed(issue: Json, known: KnownIssues) -> bool:
     """Whether the listed issue differs from memory. Times are whole seconds, so equal times prove nothing."""
-    held = known.records.get(issue["number"])
-    if held is None:
+    stored = known.records.get(issue["number"])
+    if stored is None:
         return True
     updated = parse_time(issue["updated_at"])
-    if updated != held.revised_at or not isinstance(held, Thread):
-        return updated > held.revised_at
-    unseen = int(issue.get("comments") or 0) - len(held.comments)
-    is_unsure = held.id in known.unsure | known.promised | known.touched
-    is_same = _listed_fields(thread_of(issue, [])) == _listed_fields(held)
-    return not is_same or is_unsure or unseen != known.ours.get(held.id, 0)
+    if updated != stored.revised_at or not isinstance(stored, Thread):
+        return updated > stored.revised_at
+    unseen = int(issue.get("comments") or 0) - len(stored.comments)
+    is_unsure = stored.id in known.unsure | known.promised | known.touched
+    is_same = _listed_fields(thread_of(issue, [])) == _listed_fields(stored)
+    return not is_same or is_unsure or unseen != known.ours.get(stored.id, 0)
 
 
 def _listed_fields(thread: Thread) -> tuple[object, ...]:
-    """What a listing tells of a thread besides times and the number of comments."""
+    """What a listing shows of a thread besides times and the number of comments."""
     state = (thread.state, thread.state_reason, thread.closed_at)
     return thread.title, thread.body, *state, thread.labels, thread.locked
 
 
-def _stream(reader: GitHubClient, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
-    """The comments of all changed issues in one read; None if reading them one by one is as cheap."""
+def _read_stream(reader: GitHubClient, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
+    """The comments of all changed issues from one list; None if reading them one by one is as cheap."""
     pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
     if since is None or pages < 2:
         return None
-    found, complete = reader.comments_since(since, PAGES)
+    comments, complete = reader.comments_since(since, PAGES)
     if not complete:
         return None
     stream: dict[int, list[Json]] = {issue["number"]: [] for issue in changed}
-    for comment in found:
+    for comment in comments:
         number = str(comment.get("issue_url") or "").rpartition("/")[2]
         if number.isdecimal() and int(number) in stream:
             stream[int(number)].append(comment)
     return stream
 
 
-def _read(
+def _read_changed(
     reader: GitHubClient, own: OwnCommentRule, issue: Json, known: KnownIssues, stream: Mapping[int, list[Json]] | None
 ) -> tuple[Thread, list[OwnComment] | None]:
     """The thread, and our comments on it if all its comments are known."""
-    held = known.records.get(issue["number"])
-    is_new_ending = has_ended(issue) and not _has_ending(issue, held)
+    stored = known.records.get(issue["number"])
+    is_new_ending = has_ended(issue) and not _has_stored_ending(issue, stored)
     if not issue.get("comments") and not is_new_ending:
-        return thread_of(issue, [], _old_events(held)), []
+        return thread_of(issue, [], _stored_events(stored)), []
     if stream is not None and not is_new_ending:
         merged = _merge(own, issue, known, stream[issue["number"]])
         if merged is not None:
             return merged
     thread, ours = _read_whole(reader, own, issue)
-    return _with_known_sources(thread, held), ours
+    return _with_known_sources(thread, stored), ours
 
 
-def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
+def _with_known_sources(thread: Thread, stored: Record | None) -> Thread:
     """The thread with the sources of events that GraphQL gave and REST does not, such as of duplicate marks."""
-    known = {(event.name, event.at): event for event in (held.events if isinstance(held, Thread) else ())}
-    events = (known.get((event.name, event.at), event) if event.source is None else event for event in thread.events)
+    by_moment = {(event.name, event.at): event for event in (stored.events if isinstance(stored, Thread) else ())}
+    events = (
+        by_moment.get((event.name, event.at), event) if event.source is None else event for event in thread.events
+    )
     return replace(thread, events=tuple(events))
 
 
 def _merge(
-    own: OwnCommentRule, issue: Json, known: KnownIssues, news: Sequence[Json]
+    own: OwnCommentRule, issue: Json, known: KnownIssues, new_comments: Sequence[Json]
 ) -> tuple[Thread, list[OwnComment] | None] | None:
     """The stored comments updated from the stream; None if comments are missing or were deleted."""
-    held = known.records.get(issue["number"])
-    old = held.comments if isinstance(held, Thread) else ()
+    stored = known.records.get(issue["number"])
+    old = stored.comments if isinstance(stored, Thread) else ()
     by_id: dict[int, Json] = {message.id: archive_message(message) for message in old if message.id is not None}
-    by_id |= {int(comment["id"]): comment for comment in news}
+    by_id |= {int(comment["id"]): comment for comment in new_comments}
     others, ours = split_own(by_id.values(), own)
-    stand_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
+    ours_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
     is_sure = issue["number"] not in known.unsure and (bool(ours) or issue["number"] not in known.promised)
-    if not is_sure or int(issue["comments"]) - len(by_id) != stand_elsewhere:
+    if not is_sure or int(issue["comments"]) - len(by_id) != ours_elsewhere:
         return None
-    return thread_of(issue, others, _old_events(held)), None if stand_elsewhere else ours
+    return thread_of(issue, others, _stored_events(stored)), None if ours_elsewhere else ours
 
 
 def _read_whole(reader: GitHubClient, own: OwnCommentRule, issue: Json) -> tuple[Thread, list[OwnComment]]:
@@ -238,24 +240,24 @@ def _read_whole(reader: GitHubClient, own: OwnCommentRule, issue: Json) -> tuple
 
 
 def has_ended(issue: Json) -> bool:
-    """Whether the issue was ever closed, according to its own fields: then its timeline has the ending."""
+    """Whether its own fields say that the issue was ever closed: then its timeline has the ending."""
     return issue.get("state") == "closed" or issue.get("state_reason") == "reopened"
 
 
 def comments_of(timeline: Iterable[Json]) -> list[Json]:
     """Return the comments in a timeline, in the shape of the comments API."""
-    found = (item for item in timeline if item.get("event") == "commented" and "id" in item and "created_at" in item)
-    return [{**item, "user": item.get("user") or item.get("actor")} for item in found]
+    comments = (item for item in timeline if item.get("event") == "commented" and "id" in item and "created_at" in item)
+    return [{**item, "user": item.get("user") or item.get("actor")} for item in comments]
 
 
-def _has_ending(issue: Json, held: Record | None) -> bool:
-    """Whether memory has this very ending and its events. A reopened issue has no date of closing."""
+def _has_stored_ending(issue: Json, stored: Record | None) -> bool:
+    """Whether memory has this very ending and its events. A reopened issue has no closing date."""
     closed_at = issue.get("closed_at")
-    return isinstance(held, Thread) and bool(closed_at) and held.closed_at == parse_time(closed_at)
+    return isinstance(stored, Thread) and bool(closed_at) and stored.closed_at == parse_time(closed_at)
 
 
-def _old_events(held: Record | None) -> list[Json]:
-    if not isinstance(held, Thread):
+def _stored_events(stored: Record | None) -> list[Json]:
+    if not isinstance(stored, Thread):
         return []
     return [
         {
@@ -265,5 +267,5 @@ def _old_events(held: Record | None) -> list[Json]:
             "commit_id": event.commit,
             "source": {"issue": {"number": event.source, "pull_request": event.source_kind == "pull"}},
         }
-        for event in held.events
+        for event in stored.events
     ]

@@ -1,10 +1,10 @@
-"""The search index: terms, postings, scores and vectors. `open_index` and `build_index` are the only door to Whoosh."""
+"""The search index: terms, postings, scores and vectors. Only `open_index` and `build_index` use Whoosh."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import bot.ranking  # noqa: F401 - it sets how many threads NumPy uses, before NumPy is loaded
+import bot.ranking  # noqa: F401 - sets NumPy's number of threads before NumPy is loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> Index:
     """Open the index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
 
-    ``fetch`` gives those parts of large segments that are not in the folder; the parts that a search or an update needs
-    are fetched together. A StoreError that it raises comes through. ``sizes`` tell which segments are written in parts.
+    ``fetch`` returns those parts of large segments that are not in the folder; all parts that a search or an update
+    needs are fetched together. A StoreError that it raises is passed on. ``sizes`` decides which segments are written
+    in parts.
     """
-    from bot.index.whoosh.index import WhooshIndex  # a run asks GitHub before it asks the index
+    from bot.index.whoosh.index import WhooshIndex  # a run queries GitHub before the index
 
     return WhooshIndex(folder, fetch, sizes)
 
@@ -27,9 +28,9 @@ def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = N
 def build_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes | None = None) -> None:
     """Write an index of ``documents`` into an empty folder, as one segment.
 
-    Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
-    the later one stays. The same documents give the same files, and a file name always stands for one content. Many
-    documents are written in parts. Raises ValueError where vectors of one field differ in length.
+    Searches ``before`` a moment are fastest when the documents are in order of creation. Of two documents with the same
+    id, the later one is kept. The same documents give the same files, and a file name always stands for one content.
+    Many documents are written in parts. Raises ValueError if vectors of one field differ in length.
     """
     from bot.index.whoosh.writer import write_index
 

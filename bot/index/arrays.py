@@ -1,4 +1,4 @@
-"""Inverted lists and columns as arrays: decoded, intersected, counted, and the best of them chosen."""
+"""Inverted lists and columns as arrays: decodes, intersects and counts them, and selects the best values."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
 
     Raises KeyError for another width, ValueError when the bytes do not divide by it.
     """
-    found: Numbers = np.cumsum(np.frombuffer(gaps, _GAPS[width]), dtype=np.int64)
-    return found
+    documents: Numbers = np.cumsum(np.frombuffer(gaps, _GAPS[width]), dtype=np.int64)
+    return documents
 
 
 def numbers(packed: bytes | memoryview) -> Numbers:
@@ -36,54 +36,54 @@ def numbers(packed: bytes | memoryview) -> Numbers:
     return np.frombuffer(packed, _NUMBER).astype(np.int64, copy=False)
 
 
-def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Scores:
-    """The gain of each ``wanted`` document from a list of documents ``at``, ascending and not empty, with levels."""
-    place = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
-    return np.where(at[place] == wanted, by_level[found[place]], 0.0)
+def gains_for(documents: Numbers, levels: Levels, gains: Scores, wanted: Numbers) -> Scores:
+    """The gain of each ``wanted`` document from a posting list, whose documents are ascending and not empty."""
+    positions = np.minimum(np.searchsorted(documents, wanted), len(documents) - 1)
+    return np.where(documents[positions] == wanted, gains[levels[positions]], 0.0)
 
 
-def common(parts: Sequence[Numbers]) -> Numbers:
+def intersect(parts: Sequence[Numbers]) -> Numbers:
     """The numbers that are in all parts, each of which is ascending and not empty."""
-    found, *others = sorted(parts, key=len)
+    common, *others = sorted(parts, key=len)
     for other in others:
-        place = np.minimum(np.searchsorted(other, found), len(other) - 1)
-        found = found[other[place] == found]
-    return found
+        positions = np.minimum(np.searchsorted(other, common), len(other) - 1)
+        common = common[other[positions] == common]
+    return common
 
 
-def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
-    """The numbers that occur more than ``times`` times in all parts together."""
-    known, counts = np.unique(joined(parts, np.int64), return_counts=True)
-    found: Numbers = known[counts > times]
-    return found
+def frequent_numbers(times: int, parts: Sequence[Numbers]) -> Numbers:
+    """The numbers that occur more than ``times`` times in total."""
+    values, counts = np.unique(join_arrays(parts, np.int64), return_counts=True)
+    frequent: Numbers = values[counts > times]
+    return frequent
 
 
 def best(values: Scores, count: int, above: float = -np.inf) -> list[int]:
-    """The places of the ``count`` highest values and of all that equal the last of them, highest first.
+    """The indices of the ``count`` highest values and of all values equal to the last of them, highest first.
 
     Only values greater than ``above`` count; equal ones keep their order.
     """
     if count <= 0:
         return []
     places = np.flatnonzero(values > above)
-    found = values[places]
-    if len(found) > count:
-        floor = np.partition(found, len(found) - count)[len(found) - count]
-        places = places[found >= floor]
+    candidates = values[places]
+    if len(candidates) > count:
+        floor = np.partition(candidates, len(candidates) - count)[len(candidates) - count]
+        places = places[candidates >= floor]
     order = np.argsort(-values[places], kind="stable")
     return [int(place) for place in places[order].tolist()]
 
 
 def strongest(shares: Scores, count: int) -> list[list[int]]:
-    """For each column of a matrix the rows with its ``count`` highest positive values, highest first.
+    """For each column of a matrix, the rows with its ``count`` highest positive values, highest first.
 
     Equal values are in the order of their rows.
     """
     by_column = np.ascontiguousarray(shares.T)
     floor: Scores | float = 0.0
     if by_column.shape[1] > count:
-        cut = by_column.shape[1] - count
-        floor = np.partition(by_column, cut, axis=1)[:, cut : cut + 1]
+        kth = by_column.shape[1] - count
+        floor = np.partition(by_column, kth, axis=1)[:, kth : kth + 1]
     column, row = np.nonzero((by_column > 0) & (by_column >= floor))
     order = np.lexsort((row, -by_column[column, row], column))
     borders = np.searchsorted(column, np.arange(len(by_column) + 1)).tolist()
@@ -93,43 +93,43 @@ def strongest(shares: Scores, count: int) -> list[list[int]]:
 
 def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
     """How often each key occurs in ``within``."""
-    asked, (known, counts) = joined(keys, np.int64), np.unique(joined(within, np.int64), return_counts=True)
-    if not len(known):
-        return np.zeros(len(asked), np.int64)
-    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.where(known[place] == asked, counts[place], 0)
+    wanted, (values, counts) = join_arrays(keys, np.int64), np.unique(join_arrays(within, np.int64), return_counts=True)
+    if not len(values):
+        return np.zeros(len(wanted), np.int64)
+    positions = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return np.where(values[positions] == wanted, counts[positions], 0)
 
 
 def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
-    """For each document, its last step up to a moment if that is an odd one (the first, the third, …), else 0.
+    """For each document, its last step up to a moment if that is odd-numbered (the first, the third, …), else 0.
 
-    There is an array for each step; the steps of a document ascend, and are 0 where there are fewer.
+    There is one array per step; a document's steps ascend, and missing steps are 0.
     """
-    taken = np.stack(steps)
-    passed = (taken != 0) & (taken <= until)
+    matrix = np.stack(steps)
+    passed = (matrix != 0) & (matrix <= until)
     count = passed.sum(axis=0)
-    last = np.where(passed, taken, 0).max(axis=0)
-    found: Numbers = np.where(count % 2 == 1, last, 0)
-    return found
+    last = np.where(passed, matrix, 0).max(axis=0)
+    result: Numbers = np.where(count % 2 == 1, last, 0)
+    return result
 
 
-def joined(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
+def join_arrays(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
     return np.concatenate([np.zeros(0, kind), *parts])
 
 
 def pack_planes(columns: Sequence[Numbers]) -> bytes:
-    """These columns, one after the other, each with the lowest bytes of all numbers first, which deflates well."""
+    """Concatenate these columns, each with the lowest bytes of all numbers first, which compresses well."""
     return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
 
 
 def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
-    """The inverse of `pack_planes`. Raises ValueError for another number of bytes."""
+    """The inverse of `pack_planes`. Raises ValueError for a wrong number of bytes."""
     planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
     return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
 
 
 def rows_of(column: Numbers) -> bytes:
-    """The numbers one after the other, as signed little-endian numbers of eight bytes."""
+    """The numbers in sequence, as signed little-endian numbers of eight bytes."""
     return column.astype(_NUMBER, copy=False).tobytes()
 
 

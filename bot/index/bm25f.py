@@ -41,9 +41,9 @@ NOTES = {
 OTHER_NOTES = WeightedField(1.0, 0.5, 40.0)
 
 MAX_BODY_TERMS = 400
-"""Most distinct terms of a body that are indexed, the most frequent first; longer bodies are logs."""
+"""Most distinct terms of a body that are indexed, most frequent first; longer bodies are logs."""
 MAX_NOTE_TERMS = 200
-"""Most distinct terms of all notes that are indexed, those with the highest level first."""
+"""Most distinct terms of all notes that are indexed, in descending order of level."""
 
 _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
@@ -55,7 +55,7 @@ def text_impacts(document: IndexDocument) -> dict[str, int]:
 
 
 def note_impacts(document: IndexDocument) -> dict[str, int]:
-    """Term → level in the notes, which only a search by words looks at."""
+    """Term → level in the notes, which only a search by words uses."""
     levels = _levels(
         (NOTES.get(section, OTHER_NOTES), terms, Counter(terms)) for section, terms in sorted(document.notes.items())
     )
@@ -66,9 +66,9 @@ def note_impacts(document: IndexDocument) -> dict[str, int]:
 
 
 def _levels(parts: Iterable[tuple[WeightedField, Sequence[str], Mapping[str, int]]]) -> dict[str, int]:
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for section, terms, frequencies in parts:
         scale = section.weight / (1 - section.b + section.b * len(terms) / section.average)
         for term, frequency in frequencies.items():
-            found[term] = found.get(term, 0.0) + scale * frequency
-    return {term: 1 + bisect_left(_BOUNDS, f / (K1 + f)) for term, f in found.items()}
+            weights[term] = weights.get(term, 0.0) + scale * frequency
+    return {term: 1 + bisect_left(_BOUNDS, f / (K1 + f)) for term, f in weights.items()}

@@ -45,11 +45,11 @@ def bare_document(
 def message_documents(thread: Thread) -> Iterator[IndexDocument]:
     """The documents of the messages of a thread: the opening text, with the title, then the comments.
 
-    Their ids are texts (`message_id`). Nothing depends on who stands behind a message, so none is unvouched.
+    Their ids are strings (`message_id`). Nothing depends on who vouches for a message, so none is unvouched.
     """
-    said = [(thread.author, thread.role, thread.created_at, thread.body)]
-    said += [(one.author, one.role, one.created_at, one.text) for one in thread.comments]
-    for position, (author, role, at, text) in enumerate(said):
+    messages = [(thread.author, thread.role, thread.created_at, thread.body)]
+    messages += [(comment.author, comment.role, comment.created_at, comment.text) for comment in thread.comments]
+    for position, (author, role, at, text) in enumerate(messages):
         key = message_id(thread.id, position)
         entry = IndexEntry(key, thread.kind, "", author, thread.state, at, at, role=role)
         yield IndexDocument(entry, () if position else terms(thread.title), terms(text), has_role=False)
@@ -61,7 +61,7 @@ def message_id(thread: ThreadId, position: int) -> str:
 
 
 def message_of(key: ThreadId) -> tuple[ThreadId, int]:
-    """The thread and the position that a message's id names. Raises ValueError for another text."""
+    """The thread and position in a message's id. Raises ValueError for any other string."""
     name, _, position = str(key).rpartition("/")
     return key_of(name), int(position)
 
@@ -94,41 +94,41 @@ def _duplicate_since(thread: Thread, ending: Outcome) -> datetime | None:
     return max(thread.closed_at, ending.at or thread.closed_at)
 
 
-_TURNS = frozenset({"closed", "reopened", "marked_as_duplicate"})
+_STATE_CHANGES = frozenset({"closed", "reopened", "marked_as_duplicate"})
 
 
 def unvouched_until(thread: Thread) -> datetime | None:
-    """When the first other person vouched for the issue of an unknown author: wrote in it, closed it or reopened it.
+    """When another person first vouched for the issue of an unknown author: commented on, closed or reopened it.
 
-    FOREVER where nobody did; None for other kinds of threads, and where the author is known in the repository. Closing
-    it as not planned without a word does not vouch for it, nor do bots, reactions, or labels, which a form may set.
+    FOREVER if nobody did; None for other kinds of threads, and for authors known in the repository. Closing an issue as
+    not planned without a comment does not vouch for it, nor do bots, reactions, or labels, which a form may set.
     Deleted accounts count as one. A closing by an unknown account counts for nobody.
     """
     if not thread.kind.traits.is_suggested or thread.role in KNOWN_ROLES:
         return None
-    return min(_others(thread), default=FOREVER)
+    return min(_vouchings(thread), default=FOREVER)
 
 
-def _others(thread: Thread) -> Iterator[datetime]:
+def _vouchings(thread: Thread) -> Iterator[datetime]:
     own = thread.author.casefold()
     for comment in thread.comments:
         if not comment.is_bot and comment.author.casefold() != own:
             yield comment.created_at
-    for actor, at in _turns(thread):
+    for actor, at in _state_changes(thread):
         if actor.casefold() not in (own, GHOST) and not actor.endswith("[bot]"):
             yield at
 
 
-def _turns(thread: Thread) -> Iterator[tuple[str, datetime]]:
-    """Who closed or reopened the thread and when, except for a last closing as not planned.
+def _state_changes(thread: Thread) -> Iterator[tuple[str, datetime]]:
+    """Who closed or reopened the thread and when, except for a final closing as not planned.
 
-    Events are stored from the first closing on, so earlier ones count from then.
+    Events are stored from the first closing on, so earlier ones count as of then.
     """
-    swept = thread.closed_at if thread.state_reason == "not_planned" else None
+    not_planned_at = thread.closed_at if thread.state_reason == "not_planned" else None
     for event in thread.events if thread.flips else ():
-        if event.name in _TURNS and event.at != swept:
+        if event.name in _STATE_CHANGES and event.at != not_planned_at:
             yield event.actor, max(event.at, thread.flips[0])
     closed_at = thread.closed_at
-    is_told = closed_at and any(event.name == "closed" and event.at >= closed_at for event in thread.events)
-    if closed_at and thread.closed_by and not (swept or is_told):
+    is_recorded = closed_at and any(event.name == "closed" and event.at >= closed_at for event in thread.events)
+    if closed_at and thread.closed_by and not (not_planned_at or is_recorded):
         yield thread.closed_by, closed_at

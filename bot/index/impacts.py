@@ -10,14 +10,14 @@ K1 = 5.0
 issues of Rust up to 2015."""
 
 MAX_LOOKED_UP = 512
-"""Most terms of a query that are looked up, the heaviest first."""
+"""Most terms of a query that are looked up, heaviest first."""
 
 SETTLED = 60
-"""Least number of documents whose term frequencies count as they are. Fewer say little: a term in one of three may be
-in one of a thousand, and each new document would move all scores."""
+"""Least number of documents whose term frequencies are used unchanged. Fewer say little: a term in one of three may be
+in one of a thousand, and each new document would shift all scores."""
 
 DOUBT = 10
-"""Imagined documents without a term, added when its share is estimated from fewer than SETTLED documents."""
+"""Pseudo-documents without a term, added when its share is estimated from fewer than SETTLED documents."""
 
 _LOWEST = 1 / 64
 _LEVEL_COUNT = 31
@@ -26,12 +26,12 @@ LEVELS: tuple[float, ...] = (0.0, *(_LOWEST ** (1 - step / _LEVEL_COUNT) for ste
 
 
 def idf(frequency: float, total: int) -> float:
-    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (the form of Lucene)."""
+    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (Lucene's formula)."""
     return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-def settled_idf(frequency: int, total: int) -> float:
-    """The same for a score, with fewer than SETTLED documents extrapolated so that one more changes little.
+def smoothed_idf(frequency: int, total: int) -> float:
+    """The same for a score; fewer than SETTLED documents are extrapolated, so that one more changes little.
 
     The first document with a term shows that the term exists; the others show how common it is.
     """

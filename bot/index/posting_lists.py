@@ -1,6 +1,6 @@
-"""Inverted lists in memory and on disk: the documents that hold a term, and the level in each.
+"""Inverted lists in memory and on disk: the documents that contain a term, and its level in each.
 
-The file of terms holds no code and no compression, so reading it can neither run anything nor expand:
+The file of terms contains no code and no compression, so reading it can neither run anything nor expand:
 
     magic, number of terms, size of the keys                            4 + 4 + 4 bytes
     for every 128th term: where its key is, where its list is           2 arrays of uint32
@@ -39,31 +39,31 @@ class Postings(NamedTuple):
     levels: Levels
 
 
-class Inversion:
+class PostingCollector:
     """Collects postings, in ascending order of documents, until they are written."""
 
     def __init__(self) -> None:
         self._lists: dict[bytes, tuple[array[int], bytearray]] = {}
 
     def append(self, key: bytes, document: int, level: int) -> None:
-        found = self._lists.get(key)
-        if found is None:
+        postings = self._lists.get(key)
+        if postings is None:
             self._lists[key] = (array("I", (document,)), bytearray((level,)))
         else:
-            found[0].append(document)
-            found[1].append(level)
+            postings[0].append(document)
+            postings[1].append(level)
 
     def extend(self, key: bytes, documents: Iterable[int], levels: bytes) -> None:
-        found = self._lists.setdefault(key, (array("I"), bytearray()))
-        found[0].extend(documents)
-        found[1].extend(levels)
+        postings = self._lists.setdefault(key, (array("I"), bytearray()))
+        postings[0].extend(documents)
+        postings[1].extend(levels)
 
     def sizes(self) -> dict[bytes, int]:
         """About how many bytes each list takes in a file of terms, with its key."""
         return {key: len(key) + 6 + 3 * len(levels) for key, (_, levels) in self._lists.items()}
 
     def packed(self, only: Iterable[bytes] | None = None) -> bytes:
-        """A file of terms with the lists of these keys (None: all). Raises OverflowError above 4 GiB."""
+        """Make a file of terms with the lists of these keys (None: all). Raises OverflowError above 4 GiB."""
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
         for number, key in enumerate(sorted(self._lists if only is None else only)):
@@ -81,7 +81,7 @@ class Inversion:
 class TermFile:
     """A file of terms, read in place. Methods take time linear in the number of bytes, whatever the bytes are.
 
-    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.packed`` does not write for
+    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.packed`` would not write for
     ``documents`` documents.
     """
 
@@ -91,9 +91,9 @@ class TermFile:
             raise ValueError("not a file of terms")
         blocks = -(-self._count // _BLOCK)
         at = _HEADER.size
-        self._key_at, at = _numbers(buffer, at, blocks)
-        self._list_at, at = _numbers(buffer, at, blocks)
-        self._lengths, at = _numbers(buffer, at, self._count)
+        self._key_at, at = _read_numbers(buffer, at, blocks)
+        self._list_at, at = _read_numbers(buffer, at, blocks)
+        self._lengths, at = _read_numbers(buffer, at, self._count)
         self._keys = bytes(buffer[at : at + keys_size])
         self._lists = buffer[at + keys_size :]
         self._documents = documents
@@ -102,10 +102,10 @@ class TermFile:
         self._key_at.append(len(self._keys) - 1)
         if not all(0 < size <= _BLOCK * (MAX_KEY + 1) for size in map(sub, self._key_at[1:], self._key_at)):
             raise ValueError("the keys are damaged")
-        self._first = [self._key_from(start + 1) for start in self._key_at[:-1]]
+        self._first = [self._read_key(start + 1) for start in self._key_at[:-1]]
 
     def get(self, key: bytes) -> Postings | None:
-        """The list of one term, None when no document holds it."""
+        """The list of one term, None if no document contains it."""
         block = bisect_right(self._first, key) - 1
         if block < 0:
             return None
@@ -115,27 +115,27 @@ class TermFile:
             return None
         number = block * _BLOCK + self._keys.count(0, start, at)
         offset = self._list_at[block] + sum(self._lengths[block * _BLOCK : number])
-        width, gaps, levels = self._parts(offset, self._lengths[number])
+        width, gaps, levels = self._split_list(offset, self._lengths[number])
         documents = arrays.document_numbers(gaps, width)
-        self._check(int(documents[-1]))
+        self._check_document(int(documents[-1]))
         return Postings(documents, np.frombuffer(levels, np.uint8))
 
     def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
-        """All terms, sorted by key, with their documents and levels; as lists, because most of them are short."""
+        """All terms, sorted by key, with their documents and levels, as lists because most are short."""
         keys = self._keys[1:-1].split(b"\0") if self._count else []
         for key, end, length in zip(keys, accumulate(self._lengths), self._lengths, strict=True):
-            width, gaps, levels = self._parts(end - length, length)
+            width, gaps, levels = self._split_list(end - length, length)
             documents = list(accumulate(little_endian(array(TYPES[width], gaps.tobytes()))))
-            self._check(documents[-1])
+            self._check_document(documents[-1])
             yield key, documents, levels.tobytes()
 
     def close(self) -> None:
         self._lists.release()
 
-    def _key_from(self, start: int) -> bytes:
+    def _read_key(self, start: int) -> bytes:
         return self._keys[start : self._keys.index(0, start, start + MAX_KEY + 1)]
 
-    def _parts(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
+    def _split_list(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
         packed = self._lists[offset : offset + length]
         width = packed[0]
         count, rest = divmod(len(packed) - 1, width + 1)
@@ -143,12 +143,12 @@ class TermFile:
             raise ValueError("a list is damaged")
         return width, packed[1 : 1 + count * width], packed[1 + count * width :]
 
-    def _check(self, last: int) -> None:
+    def _check_document(self, last: int) -> None:
         if last >= self._documents:
             raise ValueError("a list names a document that is not there")
 
 
-def _numbers(buffer: memoryview, at: int, count: int) -> tuple[array[int], int]:
+def _read_numbers(buffer: memoryview, at: int, count: int) -> tuple[array[int], int]:
     end = at + 4 * count
     numbers = array("I", buffer[at:end].tobytes())
     if len(numbers) != count:

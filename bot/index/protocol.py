@@ -11,18 +11,18 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 
 TEXT = "text"
-"""The field of titles and opening texts, which a new thread is compared with."""
+"""The field of titles and opening texts, against which a new thread is compared."""
 
 NOTES = "notes"
-"""The field of the digest: decisions, keywords, files, summary. For a search by words."""
+"""The field of the digest: decisions, keywords, files, summary. Used for a search by words."""
 
 VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
-"""The vectors that a document may have: of its text and of its title, from the model that the repository trained on
-itself and from an optional downloaded one."""
+"""The vectors that a document may have: of its text and of its title, from the model trained on the repository and from
+an optional downloaded one."""
 
 FLOOD = 25
-"""More unvouched threads of one account at one moment are a flood. In six archives the busiest person had 20, a bot
-with weekly digests 28, and all deleted accounts, which count as one, 26 at their worst moment."""
+"""More unvouched threads of one account at one moment are a flood. In six archives, the peak was 20 for the busiest
+person, 28 for a bot with weekly digests, and 26 for all deleted accounts, which count as one."""
 
 
 class IndexCorrupt(Exception):
@@ -31,11 +31,11 @@ class IndexCorrupt(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexDocument:
-    """A thread as it is indexed: its entry, and analysed terms in order, with repetitions.
+    """A thread as indexed: its entry, and its analysed terms in order, with repetitions.
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
-    ``vectors`` maps a vector field to a vector of signed bytes; all of one field have one length, at most 1,024.
-    ``has_role``: the thread tells the author's role in the repository, even if it is none.
+    ``vectors`` maps a vector field to a vector of signed bytes; all in one field have the same length, at most 1,024.
+    ``has_role``: the thread records the author's role in the repository, also if the role is ``NONE``.
     """
 
     entry: IndexEntry
@@ -48,7 +48,7 @@ class IndexDocument:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Analysed terms with their weights, and the fields to look in with theirs.
+    """Analysed terms with their weights, and the fields to search with theirs.
 
     Weights are ≥ 0; a term or field of weight 0 is skipped. ``vectors`` maps a vector field to a vector of signed
     bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
@@ -63,7 +63,7 @@ class Query:
     kinds: frozenset[Kind] | None = None
 
 
-class Narrowing(TypedDict, total=False):
+class SearchOptions(TypedDict, total=False):
     """The options of ``Index.search``, for callers that only pass them on."""
 
     limit: int
@@ -75,11 +75,11 @@ PostingItem = tuple[bytes, list[int], bytes]
 """A key, its documents in ascending order, and a level for each."""
 
 Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Names of parts → those of them that the store has, all in one exchange."""
+"""Names of parts → those that the store has, all in one exchange."""
 
 
 class IndexSegment(Protocol):
-    """A segment of ``count`` documents, of which some are ``deleted``. Reading a damaged one may raise anything."""
+    """A segment of ``count`` documents, some of which are ``deleted``. Reading damaged ones may raise any exception."""
 
     count: int
     deleted: frozenset[int]
@@ -105,12 +105,12 @@ class Index(Protocol):
         """The ``limit`` best threads: by their score for the terms of ``query``, or by the sum of its blend.
 
         They are ordered by their score for the terms (0 if they share none), best first; equal scores by id, numbers
-        before strings. Without a blend only threads that share a term are found; a blend without ``before`` raises
+        before strings. Without a blend, only threads that share a term are found; a blend without ``before`` raises
         ValueError. With ``before``, later threads do not exist: they are neither found nor counted in term statistics,
         and duplicates that became known later are not counted. Unvouched threads (`IndexEntry.is_unvouched_at`) do not
-        exist either if they were closed then, or if their account had more than FLOOD of them; but none is unvouched
-        where no issue has a role (`IndexDocument.has_role`). ``keep`` filters threads after scoring; it is called once
-        for each, the best first. A vector of another length than its field has a cosine of 0. Raises IndexCorrupt.
+        exist either if they were closed then, or if their account had more than FLOOD of them; but if no issue has a
+        role (`IndexDocument.has_role`), none is unvouched. ``keep`` filters threads after scoring; it is called once
+        for each, best first. A vector that differs in length from its field has a cosine of 0. Raises IndexCorrupt.
         """
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
@@ -119,33 +119,35 @@ class Index(Protocol):
         Raises IndexCorrupt.
         """
 
-    def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
-        """How many threads hold all terms of each group in their titles and opening texts; none hold an empty one.
+    def joint_frequency(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> dict[frozenset[str], int]:
+        """How many threads contain all terms of each group in titles and opening texts; 0 for an empty group.
 
-        For the terms of a question this reads no more than `rarity` did. Raises IndexCorrupt.
+        For the terms of a query, this reads no more than `rarity` did. Raises IndexCorrupt.
         """
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
-        """The entries of those of ``ids`` that are in the index. Raises IndexCorrupt."""
+        """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
-        """Add documents, replacing those with the same id, and take out ``remove``; visible at once, and on disk.
+        """Add documents, replacing those with the same id, and delete ``remove``; effective at once, also on disk.
 
-        Of two documents with one id the later one stays; an id in both arguments stays. After IndexCorrupt the folder
-        is as it was. Raises ValueError for vectors that are not like those of the index.
+        Of two documents with the same id, the later one is kept; an id in both arguments is kept. After IndexCorrupt
+        the folder is unchanged. Raises ValueError for vectors that do not fit those of the index.
         """
 
     def count(self, kind: Kind) -> int:
         """The number of threads of this kind. Raises IndexCorrupt."""
 
     def segments(self) -> Mapping[str, IndexSegment]:
-        """Its segments by name, for callers that keep their contents elsewhere; a name always stands for one content.
+        """Its segments by name, for callers that store their contents elsewhere; a name always stands for one content.
 
         Fetches all parts. Raises IndexCorrupt.
         """
 
     def parts(self) -> set[str]:
-        """The names of the parts that its large segments lie in."""
+        """The names of the parts of its large segments."""
 
     def close(self) -> None:
         """Release the files. Using the index afterwards is an error."""
@@ -155,21 +157,21 @@ class Index(Protocol):
 
 
 LAYOUT = 5
-"""The layout of an index and of the digests next to it. Raise it with each change after which older files cannot be
-read or mean something else. The manifest stores it; 0 stands for files from before there was such a number."""
+"""The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
+changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 
 PARTS_FOLDER = "parts"
-"""The folder, inside that of an index, for its parts."""
+"""The folder for an index's parts, inside that of the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """The sizes of segments and parts.
 
-    ``documents``: a larger segment is written in parts, because an event would not read most of it. ``rows`` and
-    ``entries``: the number of documents whose numbers and codes, and whose entries, lie in one part; candidates are
+    ``documents``: a larger segment is written in parts, because an event does not read most of it. ``rows`` and
+    ``entries``: the number of documents whose numbers and codes, and whose entries, are in one part; candidates are
     scattered over all of history. ``bucket``: about how many bytes of lists share a bucket. ``heavy``: a list of this
-    many bytes gets a part of its own, so that it is not fetched for the sake of others in its bucket.
+    many bytes gets its own part, so that it is not fetched just for others in its bucket.
     """
 
     documents: int = 16_384

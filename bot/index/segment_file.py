@@ -1,4 +1,4 @@
-"""A posting list as bytes, and its key, read and written without NumPy.
+"""A posting list as bytes, and its key; read and written without NumPy.
 
 A list is the width of its numbers in bytes (1, 2 or 4), the gaps between document numbers, and a level for each
 document: 1 + n·width + n bytes, little-endian.
@@ -22,7 +22,7 @@ _SINGLE = struct.Struct("<BHB")
 def encode_key(field: str, term: str) -> bytes:
     """The key of a term in the field with this letter: the same for the same arguments, at most 4,096 bytes.
 
-    Terms that differ only after that share a key.
+    Terms that differ only beyond that share a key.
     """
     key = (field + term).encode("utf-8", "surrogatepass")
     if b"\0" in key or b"\\" in key:

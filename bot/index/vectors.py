@@ -1,6 +1,6 @@
 """Vectors of signed bytes, plain and as codes.
 
-A code is a byte that stands for three numbers in a row: a third of the size, for a cosine that is off by .016.
+A code is a byte that stands for three consecutive numbers: a third of the size, for a cosine that is off by .016.
 This is product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE
 PAMI 33, 2011): the directions are cut into groups of WIDTH numbers, and each group has its own book of the SIZE points
 that are nearest to most values. The first point of each group is zero, so that a row of zeros stays one. Codes are
@@ -36,65 +36,65 @@ def groups(length: int) -> int:
 
 
 def train_codes(rows: Matrix) -> Book:
-    """A book for these rows, trained on a sample of them; the same rows give the same book."""
-    used = np.flatnonzero(rows.any(axis=1))
-    sample = _directions(rows[used[:: max(1, len(used) // _SAMPLE)]])
+    """A code book for these rows, trained on a sample of them; the same rows give the same book."""
+    nonzero = np.flatnonzero(rows.any(axis=1))
+    sample = _directions(rows[nonzero[:: max(1, len(nonzero) // _SAMPLE)]])
     random = np.random.default_rng(0)
-    found = np.zeros((sample.shape[0], SIZE, WIDTH), np.float32)
+    book = np.zeros((sample.shape[0], SIZE, WIDTH), np.float32)
     for group, points in enumerate(sample if sample.shape[1] else ()):
-        found[group, 1:] = _centres(points, points[random.integers(0, len(points), SIZE - 1)])
-    return read_book(pack_book(found), rows.shape[1])
+        book[group, 1:] = _centres(points, points[random.integers(0, len(points), SIZE - 1)])
+    return read_book(pack_book(book), rows.shape[1])
 
 
 def encode_vectors(rows: Matrix, book: Book) -> Codes:
-    found = np.empty((len(book), len(rows)), np.uint8)
+    codes = np.empty((len(book), len(rows)), np.uint8)
     for start in range(0, len(rows), _CHUNK):
         for group, points in enumerate(_directions(rows[start : start + _CHUNK])):
-            found[group, start : start + _CHUNK] = _nearest(points, book[group])
-    return found
+            codes[group, start : start + _CHUNK] = _nearest(points, book[group])
+    return codes
 
 
 def decode_vectors(codes: Codes, book: Book, length: int) -> Matrix:
-    """Rows in these directions, the largest part ±127; zeros where all codes are zero."""
-    found = np.empty((codes.shape[1], length), np.int8)
-    for start in range(0, len(found), _CHUNK):
+    """Rows in these directions, scaled so that the largest number is ±127; zeros where all codes are zero."""
+    rows = np.empty((codes.shape[1], length), np.int8)
+    for start in range(0, len(rows), _CHUNK):
         part = codes[:, start : start + _CHUNK]
-        wide = np.stack([points[one] for points, one in zip(book, part, strict=True)], axis=1)
+        wide = np.stack([points[group_codes] for points, group_codes in zip(book, part, strict=True)], axis=1)
         flat = wide.reshape(part.shape[1], -1)[:, :length]
         largest = np.abs(flat).max(axis=1, keepdims=True, initial=0.0)
-        found[start : start + _CHUNK] = np.rint(flat / np.maximum(largest, 1e-9) * 127)
-    return found
+        rows[start : start + _CHUNK] = np.rint(flat / np.maximum(largest, 1e-9) * 127)
+    return rows
 
 
 def coded_squares(codes: Codes, book: Book) -> Squares:
-    """The squared length of the vector that each row of codes stands for."""
-    return _looked_up(codes, np.einsum("gsw,gsw->gs", book, book))
+    """The squared length of the vector behind each row of codes."""
+    return _sum_lookups(codes, np.einsum("gsw,gsw->gs", book, book))
 
 
 def coded_cosines(codes: Codes, book: Book, vector: bytes, squared: Squares) -> Scores:
     """The cosine (-1..1) of each coded row with ``vector``; 0 where either is all zeros."""
-    asked = np.zeros(len(book) * WIDTH, np.float32)
-    asked[: len(vector)] = np.frombuffer(vector, np.int8)
-    dots = _looked_up(codes, np.einsum("gsw,gw->gs", book, asked.reshape(-1, WIDTH)))
-    lengths = np.sqrt(squared.astype(np.float64) * float(asked @ asked))
-    found: Scores = np.divide(dots, lengths, out=np.zeros(len(dots)), where=lengths > 0)
-    return np.clip(found, -1.0, 1.0, out=found)
+    query = np.zeros(len(book) * WIDTH, np.float32)
+    query[: len(vector)] = np.frombuffer(vector, np.int8)
+    dots = _sum_lookups(codes, np.einsum("gsw,gw->gs", book, query.reshape(-1, WIDTH)))
+    lengths = np.sqrt(squared.astype(np.float64) * float(query @ query))
+    result: Scores = np.divide(dots, lengths, out=np.zeros(len(dots)), where=lengths > 0)
+    return np.clip(result, -1.0, 1.0, out=result)
 
 
 def pack_book(book: Book) -> bytes:
-    """A book as signed little-endian numbers of two bytes."""
+    """A code book as signed little-endian numbers of two bytes."""
     return np.rint(np.clip(book, -1, 1) * _UNIT).astype(_STORED).tobytes()
 
 
 def read_book(packed: bytes, length: int) -> Book:
-    """The book for vectors of this length; the first point of each group is zero. Raises ValueError."""
-    found = np.frombuffer(packed, _STORED).reshape(groups(length), SIZE, WIDTH).astype(np.float32) / np.float32(_UNIT)
-    found[:, 0] = 0
-    return found
+    """The code book for vectors of this length; the first point of each group is zero. Raises ValueError."""
+    book = np.frombuffer(packed, _STORED).reshape(groups(length), SIZE, WIDTH).astype(np.float32) / np.float32(_UNIT)
+    book[:, 0] = 0
+    return book
 
 
 def read_codes(packed: bytes, length: int, count: int) -> Codes:
-    """The codes of ``count`` rows. Raises ValueError when it is another number of bytes."""
+    """The codes of ``count`` rows. Raises ValueError for a wrong number of bytes."""
     return np.frombuffer(packed, np.uint8).reshape(groups(length), count)
 
 
@@ -107,7 +107,7 @@ def _directions(rows: Matrix) -> NDArray[np.float32]:
 
 
 def _centres(points: NDArray[np.float32], start: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Lloyd's algorithm from these points; a centre that nothing is nearest to stays where it is."""
+    """Lloyd's algorithm starting from these points; a centre without nearest points stays where it is."""
     centres = start.copy()
     for _ in range(_ROUNDS):
         near = _nearest(points, centres)
@@ -119,15 +119,15 @@ def _centres(points: NDArray[np.float32], start: NDArray[np.float32]) -> NDArray
 
 
 def _nearest(points: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.intp]:
-    found: NDArray[np.intp] = np.argmax(points @ centres.T - np.einsum("sw,sw->s", centres, centres) / 2, axis=1)
-    return found
+    nearest: NDArray[np.intp] = np.argmax(points @ centres.T - np.einsum("sw,sw->s", centres, centres) / 2, axis=1)
+    return nearest
 
 
-def _looked_up(codes: Codes, worth: NDArray[np.float32]) -> Squares:
-    found = np.zeros(codes.shape[1], np.float32)
-    for group, values in zip(codes, worth, strict=True):
-        found += values[group]
-    return found
+def _sum_lookups(codes: Codes, table: NDArray[np.float32]) -> Squares:
+    sums = np.zeros(codes.shape[1], np.float32)
+    for group, values in zip(codes, table, strict=True):
+        sums += values[group]
+    return sums
 
 
 # -- plain -------------------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ Matrix = NDArray[np.int8]
 Squares = NDArray[np.float32]
 
 _WIDENED = 1 << 16
-"""Numbers widened at a time: few enough for the processor's cache, and for libraries not to start threads, which cost
-more than they save."""
+"""Numbers widened at a time: few enough to fit the processor's cache and to keep libraries from starting threads, which
+cost more than they save."""
 
 
 def matrix(packed: bytes | memoryview, length: int) -> Matrix:
@@ -149,11 +149,11 @@ def matrix(packed: bytes | memoryview, length: int) -> Matrix:
 
 
 def squares(rows: Matrix) -> Squares:
-    found = np.empty(len(rows), np.float32)
+    sums = np.empty(len(rows), np.float32)
     for part in _parts(rows):
         wide = rows[part].astype(np.float32)
-        found[part] = np.einsum("ij,ij->i", wide, wide)
-    return found
+        sums[part] = np.einsum("ij,ij->i", wide, wide)
+    return sums
 
 
 def cosines(rows: Matrix, vector: bytes, squared: Squares | None = None) -> Scores:
@@ -161,13 +161,13 @@ def cosines(rows: Matrix, vector: bytes, squared: Squares | None = None) -> Scor
 
     ``squared`` saves computing ``squares(rows)`` again.
     """
-    asked = np.frombuffer(vector, np.int8).astype(np.float32)
+    query = np.frombuffer(vector, np.int8).astype(np.float32)
     dots = np.empty(len(rows), np.float32)
     for part in _parts(rows):
-        np.matmul(rows[part].astype(np.float32), asked, out=dots[part])
-    lengths = np.sqrt((squares(rows) if squared is None else squared).astype(np.float64) * float(asked @ asked))
-    found: Scores = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    return found
+        np.matmul(rows[part].astype(np.float32), query, out=dots[part])
+    lengths = np.sqrt((squares(rows) if squared is None else squared).astype(np.float64) * float(query @ query))
+    result: Scores = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return result
 
 
 def _parts(rows: Matrix) -> list[slice]:

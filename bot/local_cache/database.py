@@ -1,6 +1,6 @@
-"""Opens the SQLite files of the cache. Each can be made again from what it was read from, so a damaged one is replaced.
+"""Opens the SQLite files of the cache. Each can be rebuilt from its sources, so a damaged one is replaced.
 
-A file that this version did not write, or that is damaged, is emptied and laid out again. Only its owner may read it.
+A file of another version, or a damaged one, is emptied and its tables are created again. Only its owner may read it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple, NoReturn
 from bot.errors import WorldError
 from bot.reading.analyzer import ANALYSER_VERSION
 
-PATIENCE = 60.0
-"""Seconds that one process waits for another that writes."""
+LOCK_TIMEOUT = 60.0
+"""Seconds to wait while another process writes."""
 
 
 class SqliteSchema(NamedTuple):
-    """The tables of a file, and the ``format`` that changes whenever they, or what is in them, do."""
+    """The tables of a file, and the ``format``, which changes whenever the tables or their content do."""
 
     format: str
     tables: str
 
 
-_FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
+_FACTS_TABLE = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
 
 CARDS = SqliteSchema(
     "4",
@@ -78,45 +78,45 @@ CREATE VIRTUAL TABLE occurrences USING fts5vocab (words, instance)
 """,
 )
 """The sessions of this machine. A passage is a message: ``at`` is in microseconds since 1970, ``length`` its number of
-terms. Texts lie apart from what is counted and sorted. ``subjects`` says what a session worked on: a branch, a pull
+terms. Texts are separate from what is counted and sorted. ``subjects`` says what a session worked on: a branch, a pull
 request or the issue of its first prompt, with the ``number`` of that thread, or 0. ``heads`` has the working folder
-that a transcript begins in, "" for an unknown one. ``words`` indexes the terms of each passage, between spaces,
+at the start of a transcript, "" if unknown. ``words`` indexes the terms of each passage, between spaces,
 and stores no text; ``occurrences`` has a row for each term in each passage, as often as it occurs."""
 
-_PASSING = frozenset(
+_TRANSIENT_CODES = frozenset(
     {
         *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR),
         *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM),
     }
 )
-"""Errors that say nothing about the content of the file."""
+"""Errors that do not depend on the content of the file."""
 
 
 def open_database(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
     """Open the file at ``path``, or a new, empty one in place of a file that cannot be used. Raises WorldError."""
     try:
         try:
-            return _opened(path, schema)
+            return _open(path, schema)
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
             remove(path)
-            return _opened(path, schema)
+            return _open(path, schema)
     except (OSError, sqlite3.Error) as error:
-        unusable(path, error)
+        raise_unusable(path, error)
 
 
 def empty_database(schema: SqliteSchema) -> sqlite3.Connection:
     """Open an empty database in memory."""
     database = sqlite3.connect(":memory:", isolation_level=None)
-    _lay_out(database, schema)
+    _create_tables(database, schema)
     return database
 
 
 def fact(database: sqlite3.Connection, name: str) -> str:
-    """Return the value noted under this name, "" without one."""
-    found = database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    return str(found[0]) if found else ""
+    """Return the value stored under this name, or ""."""
+    row = database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    return str(row[0]) if row else ""
 
 
 def note(database: sqlite3.Connection, name: str, value: str) -> None:
@@ -127,20 +127,20 @@ def note(database: sqlite3.Connection, name: str, value: str) -> None:
 def writing(database: sqlite3.Connection) -> Iterator[None]:
     """Run the block in one transaction; other writers wait. Deleted rows are overwritten on the disk."""
     database.execute("PRAGMA secure_delete = ON")
-    database.execute("PRAGMA cache_spill = OFF")  # else a large change keeps readers out long before its end
+    database.execute("PRAGMA cache_spill = OFF")  # else a large change blocks readers long before it commits
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
         database.execute("COMMIT")
     except BaseException:
-        if database.in_transaction:  # a full disk has ended it by itself
+        if database.in_transaction:  # not if a full disk has ended it
             database.execute("ROLLBACK")
         raise
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is to blame, and not its surroundings such as a full disk."""
-    return _code(error) not in _PASSING
+    """Whether the file itself is to blame, not its surroundings, such as a full disk."""
+    return _error_code(error) not in _TRANSIENT_CODES
 
 
 def remove(path: Path) -> None:
@@ -149,32 +149,32 @@ def remove(path: Path) -> None:
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
-def unusable(path: Path, error: Exception) -> NoReturn:
-    """Raise the WorldError that this error of the disk or of SQLite means."""
-    reason = error.strerror if isinstance(error, OSError) else _first(error)
-    is_busy = isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+def raise_unusable(path: Path, error: Exception) -> NoReturn:
+    """Raise a WorldError for this error of the disk or of SQLite."""
+    reason = error.strerror if isinstance(error, OSError) else _original_error(error)
+    is_busy = isinstance(error, sqlite3.Error) and _error_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     remedy = "try again" if is_busy else "name another folder in XDG_CACHE_HOME"
     raise WorldError(f"{path} cannot be used: {reason}", remedy) from error
 
 
-def _code(error: sqlite3.Error) -> int:
-    return getattr(_first(error), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+def _error_code(error: sqlite3.Error) -> int:
+    return getattr(_original_error(error), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _first(error: Exception) -> Exception:
-    """The error before a failed rollback: SQLite had rolled back by itself."""
+def _original_error(error: Exception) -> Exception:
+    """The error before a failed rollback, which fails if SQLite has already rolled back."""
     return error.__context__ if isinstance(error.__context__, sqlite3.Error) else error
 
 
-def _opened(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
+def _open(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
     try:
         if _format(database) != schema.format:
             with writing(database):
                 if _format(database) != schema.format:  # no other process was faster
-                    _lay_out(database, schema)
+                    _create_tables(database, schema)
             path.chmod(0o600)
     except BaseException:
         database.close()
@@ -183,20 +183,20 @@ def _opened(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
 
 
 def _format(database: sqlite3.Connection) -> str:
-    held = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
-    return fact(database, "format") if held else ""
+    has_facts = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
+    return fact(database, "format") if has_facts else ""
 
 
-def _lay_out(database: sqlite3.Connection, schema: SqliteSchema) -> None:
-    while left := database.execute(_FIRST_TABLE).fetchone():
-        quoted = left[0].replace('"', '""')
+def _create_tables(database: sqlite3.Connection, schema: SqliteSchema) -> None:
+    while row := database.execute(_NEXT_TABLE).fetchone():
+        quoted = row[0].replace('"', '""')
         database.execute(f'DROP TABLE "{quoted}"')
-    for table in f"{_FACTS}{schema.tables}".split(";\n"):
+    for table in f"{_FACTS_TABLE}{schema.tables}".split(";\n"):
         database.execute(table)
     note(database, "format", schema.format)
 
 
-_FIRST_TABLE = (
+_NEXT_TABLE = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%' LIMIT 1"
 )

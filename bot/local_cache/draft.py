@@ -1,4 +1,4 @@
-"""Checks a draft of an issue: what the bot would say about it, by the memory and the settings on this machine."""
+"""Checks a draft of an issue: what the bot would say about it, given the memory and the settings on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bot.settings.schema import Settings
 class DraftAnswer(NamedTuple):
     """What the bot would say about a draft; ``threads`` and ``messages`` count what it was compared with.
 
-    ``comment`` is the Markdown that the Action would post, without its hidden lines; "" where it would stay silent.
+    ``comment`` is the Markdown that the Action would post, without its hidden lines; "" if it would stay silent.
     """
 
     answer: Answer
@@ -54,32 +54,34 @@ class DraftAnswer(NamedTuple):
         }
 
 
-def check_draft(request: DraftRequest, place: LocalMemory) -> DraftAnswer:
-    """Tell what the bot would say about the draft as a new issue. Nothing is fetched or written."""
-    settings = settings_of(place)
-    server = place.home.removesuffix(f"/{place.repo}") or GITHUB
-    address = RepositoryAddress.at(server, place.repo or None, settings.recall_phrases)
-    renderer = Renderer.of_repository(settings, templates_of(place), server, place.repo)
+def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer:
+    """Return what the bot would say about the draft as a new issue. Nothing is fetched or written."""
+    settings = settings_of(local_memory)
+    server = local_memory.home.removesuffix(f"/{local_memory.repo}") or GITHUB
+    address = RepositoryAddress.at(server, local_memory.repo or None, settings.recall_phrases)
+    renderer = Renderer.of_repository(settings, templates_of(local_memory), server, local_memory.repo)
     thread = draft_thread(request)
-    with memory_of(place, embedder_of(settings, place)) as memory:
-        known = recall(thread, memory, settings, address)
-        known = replace(known, searched=known.searched + 1)  # the Action counts the new issue too
-        said = comment_on(thread, known, renderer)
-        for note in (said.problem, *memory.notes):
-            if note not in place.note:
-                place.warn(note)
-    _, _, shown = said.text.partition("\n")  # the first line is the hidden marker
-    return DraftAnswer(said.answer, shown.lstrip("\n"), place.local_cache.size, place.local_cache.turn_count)
+    with memory_of(local_memory, embedder_of(settings, local_memory)) as memory:
+        context = recall(thread, memory, settings, address)
+        context = replace(context, searched=context.searched + 1)  # the Action counts the new issue too
+        proposal = comment_on(thread, context, renderer)
+        for note in (proposal.problem, *memory.notes):
+            if note not in local_memory.note:
+                local_memory.warn(note)
+    _, _, comment = proposal.text.partition("\n")  # the first line is the hidden marker
+    return DraftAnswer(
+        proposal.answer, comment.lstrip("\n"), local_memory.local_cache.size, local_memory.local_cache.turn_count
+    )
 
 
-def embedder_of(settings: Settings, place: LocalMemory) -> Embedder | None:
-    """The text model named in the settings, None if there is none here."""
-    if not settings.semantic.model or place.top is None:
+def embedder_of(settings: Settings, local_memory: LocalMemory) -> Embedder | None:
+    """The text model named in the settings; None if it is not on this machine."""
+    if not settings.semantic.model or local_memory.top is None:
         return None
     from bot.ranking.embedder import model_folder, open_embedder
 
     try:
-        return open_embedder(model_folder(settings.semantic.model, place.top))
+        return open_embedder(model_folder(settings.semantic.model, local_memory.top))
     except PrecedentError as error:
-        place.warn(f"Similar threads are looked for without embeddings: {error}")
+        local_memory.warn(f"Similar threads are looked for without embeddings: {error}")
         return None

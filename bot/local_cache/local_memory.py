@@ -24,10 +24,10 @@ _LONGEST_NAME = 150
 
 
 def cache_folder() -> Path:
-    """Return the folder for files that can be made again. https://specifications.freedesktop.org/basedir-spec/latest/"""
-    named = os.environ.get("XDG_CACHE_HOME", "")
+    """Return the folder for files that can be rebuilt. https://specifications.freedesktop.org/basedir-spec/latest/"""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
+        return (Path(folder) if folder.startswith("/") else Path.home() / ".cache") / "precedent"
     except RuntimeError as error:
         raise WorldError("this account has no home folder", "name a folder in XDG_CACHE_HOME") from error
 
@@ -42,14 +42,14 @@ def cache_name(text: str) -> str:
     return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
 
 
-_OURS = f"{CARDS.format}-{ANALYSER_VERSION}"
-CACHE_FILE, FETCHED_FILE = f"glance-{_OURS}.db", f"fetched-{_OURS}"
-"""Names in the folder of a memory: its cache, and the note of the last fetch, a file as old as that. Versions with
-other formats use other names, so that two versions on one machine do not disturb each other."""
+_CACHE_VERSION = f"{CARDS.format}-{ANALYSER_VERSION}"
+CACHE_FILE, FETCHED_FILE = f"glance-{_CACHE_VERSION}.db", f"fetched-{_CACHE_VERSION}"
+"""Names in the folder of a memory: its cache, and the note of the last fetch, whose file has the time of that fetch.
+Versions with other formats use other names, so that two versions on one machine do not disturb each other."""
 
 ProgressBar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
-"""Shows progress: takes a label and the number of steps (None: unknown), and gives a function that takes the number of
-steps done since the last call."""
+"""Shows progress: takes a label and the number of steps (None: unknown), and yields a function that takes the number
+of steps done since the last call."""
 
 Warn = Callable[[str], None]
 """Shows one line about something that could not be read."""
@@ -104,20 +104,20 @@ class LocalMemory(NamedTuple):
         """The checkout whose sessions belong to this memory; None if it is the memory of another repository."""
         return self.top if self.is_of_checkout or self.store else None
 
-    def demand(self) -> LocalMemory:
-        """Return itself. Raises UserError if there is no memory."""
+    def require(self) -> LocalMemory:
+        """Return self. Raises UserError if there is no memory."""
         if self.missing:
             raise UserError(self.missing)
         return self
 
 
 PATH = Path(".github/precedent.yml")
-_MOST = 65_537
-"""Bytes to read: one more than settings may have."""
+_MAX_BYTES = 65_537
+"""Bytes to read: one more than a settings file may have."""
 
 
 class EarlySettings(NamedTuple):
-    """The settings that a search needs, ``people`` those that are never quoted; the defaults without a file."""
+    """The settings that a search needs, or the defaults without a file. ``people`` are never quoted."""
 
     branch: str = "precedent"
     sessions: tuple[str, ...] = ()
@@ -128,22 +128,22 @@ class EarlySettings(NamedTuple):
 def early_settings_at(top: Path | None) -> EarlySettings:
     """Return these settings of the checkout at ``top``. Raises UserError if any setting is wrong.
 
-    Loading the parser takes as long as a search. So its result is cached, together with the bytes of the file, for as
-    long as the file and the version of this program stay the same.
+    Loading the parser takes as long as a search, so its result is cached together with the bytes of the file. It is
+    valid as long as the file and the version of this program stay the same.
     """
     text = settings_bytes(top)
     if not text:
         return EarlySettings()
     file = cache_folder() / "settings" / cache_name(str(top))
-    known = _known(file, text)
-    if known is None:
+    settings = _cached_settings(file, text)
+    if settings is None:
         from bot.settings.yaml_file import load_settings
 
-        found = load_settings(text, str(PATH))
-        sources = found.sources
-        known = EarlySettings(found.branch, sources.sessions, sources.default_sessions, found.ignore.people)
-        _keep(file, known, text)
-    return known
+        loaded = load_settings(text, str(PATH))
+        sources = loaded.sources
+        settings = EarlySettings(loaded.branch, sources.sessions, sources.default_sessions, loaded.ignore.people)
+        _cache_settings(file, settings, text)
+    return settings
 
 
 def settings_at(top: Path | None) -> Settings:
@@ -153,29 +153,29 @@ def settings_at(top: Path | None) -> Settings:
     return load_settings(settings_bytes(top), str(PATH))
 
 
-def settings_of(place: LocalMemory) -> Settings:
+def settings_of(memory: LocalMemory) -> Settings:
     """Return the settings of the checkout whose memory this is, else the defaults."""
-    return settings_at(place.top if place.is_of_checkout else None)
+    return settings_at(memory.top if memory.is_of_checkout else None)
 
 
-def early_settings_of(place: LocalMemory) -> EarlySettings:
-    """As `settings_of`, for the settings that a search needs."""
-    return early_settings_at(place.top if place.is_of_checkout else None)
+def early_settings_of(memory: LocalMemory) -> EarlySettings:
+    """Like `settings_of`, for the settings that a search needs."""
+    return early_settings_at(memory.top if memory.is_of_checkout else None)
 
 
-def templates_of(place: LocalMemory) -> dict[str, str]:
+def templates_of(memory: LocalMemory) -> dict[str, str]:
     """Return the templates and words of the checkout whose memory this is, by their names."""
     from bot.settings.yaml_file import TEMPLATES
 
-    top = place.top if place.is_of_checkout else None
-    found = {Path(path).name: settings_bytes(top, Path(path)) for path in TEMPLATES}
-    return {name: data.decode("utf-8", "replace") for name, data in found.items() if data}
+    top = memory.top if memory.is_of_checkout else None
+    files = {Path(path).name: settings_bytes(top, Path(path)) for path in TEMPLATES}
+    return {name: data.decode("utf-8", "replace") for name, data in files.items() if data}
 
 
 def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
-    """Return the start of a file of settings, "" without a regular file: any other kind might never end.
+    """Return the start of a settings file; empty if it is not a regular file, since other kinds might never end.
 
-    Nothing is read through a link: it may lead out of the checkout, which may be a stranger's.
+    Links are not followed: they may lead out of the checkout, which may be a stranger's.
     """
     if top is None or any((top / folder).is_symlink() for folder in path.parents[:-1]):
         return b""
@@ -183,24 +183,24 @@ def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
         descriptor = os.open(top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as opened:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return opened.read(_MOST)
+                return opened.read(_MAX_BYTES)
     return b""
 
 
-def _known(file: Path, text: bytes) -> EarlySettings | None:
+def _cached_settings(file: Path, text: bytes) -> EarlySettings | None:
     with suppress(OSError, ValueError, TypeError):
-        head, _, held = file.read_bytes().partition(b"\n")
+        head, _, stored = file.read_bytes().partition(b"\n")
         version, branch, sessions, default_sessions, people = json.loads(head)
-        if (version, held) == (__version__, text):
-            paths, quiet = tuple(map(str, sessions)), tuple(map(str, people))
-            return EarlySettings(str(branch), paths, default_sessions is True, quiet)
+        if (version, stored) == (__version__, text):
+            paths, ignored = tuple(map(str, sessions)), tuple(map(str, people))
+            return EarlySettings(str(branch), paths, default_sessions is True, ignored)
     return None
 
 
-def _keep(file: Path, known: EarlySettings, text: bytes) -> None:
-    """Store it, by one rename; without a cache the next search is only slower."""
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+def _cache_settings(file: Path, settings: EarlySettings, text: bytes) -> None:
+    """Store the settings with an atomic rename. If that fails, the next search is only slower."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh.write_bytes(json.dumps([__version__, *known]).encode() + b"\n" + text)
-        fresh.replace(file)
+        temporary.write_bytes(json.dumps([__version__, *settings]).encode() + b"\n" + text)
+        temporary.replace(file)

@@ -13,30 +13,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.errors import UserError, WorldError, needs
-from bot.files import on_disk, regular_bytes, replace
+from bot.errors import UserError, WorldError, require_libraries
+from bot.files import on_disk, read_regular, replace
 
 if TYPE_CHECKING:
     from bot.recall.candidates import Candidates
 
 EXTRA = "the engine for it is missing: in the checkout that Precedent is installed from, pip install '.[org]'"
 LIBRARIES = frozenset({"lancedb", "pyarrow"})
-LIST, INDEX = "repositories.json", "index"
+LIST_FILE, INDEX_FOLDER = "repositories.json", "index"
 FORMAT = 1
 TENANT = "here"
 MAX_SOURCES = 1_000
 MAX_TEXT = 4_096
 OLD_DAYS = 1
-"""From so many days on, a search says how old the index is."""
+"""Days after which a search says how old the index is."""
 
 
 class OrganisationSource(NamedTuple):
-    """A repository whose memory is searched; ``number`` stands for it in the index, and is never given again.
+    """A repository whose memory is searched. ``number`` identifies it in the index and is never reused.
 
-    ``name`` is "owner/name", or that of a folder; ``path`` the checkout or store that it was added by, "" for one that
-    was added by its name; ``branch`` the memory branch, "" for that of the settings. ``key`` tells it from others.
-    ``tip`` is the state of the memory that the index has, as of ``updated`` (ISO 8601); ``threads`` their number.
-    ``fault`` says why the last update could not read it.
+    ``name`` is "owner/name", or the name of a folder; ``path`` the checkout or store that was added, "" if it was added
+    by name; ``branch`` the memory branch, "" for that of the settings. ``key`` is unique. ``tip`` is the indexed state
+    of the memory, as of ``updated`` (ISO 8601); ``threads`` is the number of threads. ``fault`` says why the last
+    update could not read it.
     """
 
     number: int
@@ -52,21 +52,21 @@ class OrganisationSource(NamedTuple):
     @property
     def updated_at(self) -> datetime | None:
         try:
-            found = datetime.fromisoformat(self.updated)
+            moment = datetime.fromisoformat(self.updated)
         except ValueError:
             return None
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class SourceUpdate(NamedTuple):
-    """A source after an update, and how many of its threads were written to the index or taken out."""
+    """A source after an update, and how many of its threads were written to the index or removed."""
 
     source: OrganisationSource
     changed: int = 0
 
 
 class SourceList(NamedTuple):
-    """The repositories, the next free number, and the revision of the last thread that was written."""
+    """The repositories, the next free number, and the revision of the last write."""
 
     sources: tuple[OrganisationSource, ...] = ()
     next: int = 1
@@ -77,32 +77,32 @@ class SourceList(NamedTuple):
         return {one.number: one.name for one in self.sources}
 
     @property
-    def searched(self) -> str:
-        """What a search looks through: ``517 threads of 3 repositories searched``."""
-        threads, count = sum(one.threads for one in self.sources), len(self.sources)
-        of = f"{count} repositor{'ies' if count != 1 else 'y'}"
-        return f"{threads:,} thread{'s' * (threads != 1)} of {of} searched"
+    def search_scope(self) -> str:
+        """What a search covers: ``517 threads of 3 repositories searched``."""
+        threads, count = sum(source.threads for source in self.sources), len(self.sources)
+        repositories = f"{count} repositor{'ies' if count != 1 else 'y'}"
+        return f"{threads:,} thread{'s' * (threads != 1)} of {repositories} searched"
 
     def with_source(self, changed: OrganisationSource) -> SourceList:
-        """With this source, in place of the one that has its number."""
+        """The list with this source in place of the one with its number."""
         sources = {one.number: one for one in self.sources} | {changed.number: changed}
         return self._replace(sources=tuple(sources.values()), next=max(self.next, changed.number + 1))
 
     def age_note(self, now: datetime) -> str:
-        """How old the oldest memory in the index is, "" for a fresh one."""
+        """The age of the oldest memory in the index, "" if all are fresh."""
         days = max(((now - at).days for one in self.sources if (at := one.updated_at)), default=0)
         if days < OLD_DAYS:
             return ""
         return f"updated {days} day{'s' * (days > 1)} ago: precedent org update"
 
 
-def organisation_folder(named: Path | str | None) -> Path:
-    """The folder that somebody named, else that of PRECEDENT_ORG, else the default one.
+def organisation_folder(folder: Path | str | None) -> Path:
+    """The given folder, else that of PRECEDENT_ORG, else the default one.
 
     https://specifications.freedesktop.org/basedir-spec/latest/
     """
-    if named := named or os.environ.get("PRECEDENT_ORG", ""):
-        return Path(named).absolute()
+    if folder := folder or os.environ.get("PRECEDENT_ORG", ""):
+        return Path(folder).absolute()
     data = os.environ.get("XDG_DATA_HOME", "")
     try:
         return (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "precedent" / "organisation"
@@ -111,56 +111,58 @@ def organisation_folder(named: Path | str | None) -> Path:
 
 
 def read_sources(folder: Path) -> SourceList:
-    """The list in this folder, empty without one; entries that are damaged are left out.
+    """The list in this folder, empty if there is none; damaged entries are left out.
 
-    Raises WorldError for a list that cannot be read at all, or that a newer version wrote.
+    Raises WorldError for a list that cannot be read at all, or was written by a newer version.
     """
-    file = folder / LIST
-    data = regular_bytes(file)
+    file = folder / LIST_FILE
+    data = read_regular(file)
     if data is None:
         return SourceList()
     try:
         fields = json.loads(data)
         version, entries = fields["format"], fields["repositories"]
-        found = {one.number: one for entry in entries[:MAX_SOURCES] if (one := _source(entry))}
+        sources = {source.number: source for entry in entries[:MAX_SOURCES] if (source := _source(entry))}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise WorldError(f"{file} is damaged", "delete it and add the repositories again") from error
     if version != FORMAT:
         raise WorldError(f"{file} was written by another version of Precedent", "use the newer one")
-    after = max((number + 1 for number in found), default=1)
-    return SourceList(tuple(found.values()), max(after, _count(fields.get("next"))), _count(fields.get("revision")))
+    next_number = max((number + 1 for number in sources), default=1)
+    return SourceList(
+        tuple(sources.values()), max(next_number, _count(fields.get("next"))), _count(fields.get("revision"))
+    )
 
 
-def write_sources(folder: Path, listed: SourceList) -> None:
-    """Replace the list in one step. Callers hold `bot.memory.branch_store.alone`."""
-    entries = [one._asdict() for one in listed.sources]
-    fields = {"format": FORMAT, "next": listed.next, "revision": listed.revision, "repositories": entries}
+def write_sources(folder: Path, source_list: SourceList) -> None:
+    """Replace the list atomically. Callers hold `bot.memory.branch_store.lock_folder`."""
+    entries = [source._asdict() for source in source_list.sources]
+    fields = {"format": FORMAT, "next": source_list.next, "revision": source_list.revision, "repositories": entries}
     with on_disk(f"write in {folder}"):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace(folder / LIST, f"{json.dumps(fields, ensure_ascii=False, indent=1)}\n".encode("utf-8", "replace"))
+        replace(folder / LIST_FILE, f"{json.dumps(fields, ensure_ascii=False, indent=1)}\n".encode("utf-8", "replace"))
 
 
-def listed_sources(folder: Path) -> SourceList:
-    """As `read_sources`. Raises UserError for an empty list."""
-    listed = read_sources(folder)
-    if not listed.sources:
+def require_sources(folder: Path) -> SourceList:
+    """Like `read_sources`, but raises UserError for an empty list."""
+    source_list = read_sources(folder)
+    if not source_list.sources:
         raise UserError(f"{folder} has no repository yet: precedent org add OWNER/NAME")
-    return listed
+    return source_list
 
 
 @contextmanager
 def open_index(folder: Path) -> Iterator[Candidates]:
     """Open the index in this folder. Raises UserError if its engine is not installed."""
-    with needs(LIBRARIES, EXTRA):
+    with require_libraries(LIBRARIES, EXTRA):
         from bot.organisation.lance import open_candidates
-    if (folder / INDEX).is_symlink():
-        raise UserError(f"{folder / INDEX} is a link: put a real folder in its place")
-    with closing(open_candidates(str(folder / INDEX), TENANT)) as index:
+    if (folder / INDEX_FOLDER).is_symlink():
+        raise UserError(f"{folder / INDEX_FOLDER} is a link: put a real folder in its place")
+    with closing(open_candidates(str(folder / INDEX_FOLDER), TENANT)) as index:
         yield index
 
 
 def _source(entry: Any) -> OrganisationSource | None:
-    """An entry of the list; None for a damaged one."""
+    """Parse an entry of the list; None for a damaged one."""
     if not isinstance(entry, Mapping) or not (number := _count(entry.get("number"))) or not _text(entry.get("name")):
         return None
     names = ("name", "path", "branch", "key", "tip", "updated", "fault")

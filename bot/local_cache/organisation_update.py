@@ -1,4 +1,4 @@
-"""Brings the index of an organisation on this machine up to date with the memories of its repositories."""
+"""Updates the index of an organisation on this machine from the memories of its repositories."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from typing import NamedTuple
 from bot.domain.card import key_of, name_of
 from bot.domain.organisation import OrganisationThread
 from bot.errors import PrecedentError, UserError
-from bot.files import on_disk, regular_bytes, replace
+from bot.files import on_disk, read_regular, replace
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar, early_settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.organisation import (
-    INDEX,
+    INDEX_FOLDER,
     MAX_SOURCES,
     OrganisationSource,
     SourceList,
     SourceUpdate,
-    listed_sources,
     open_index,
     read_sources,
+    require_sources,
     write_sources,
 )
 from bot.local_cache.sync import memory_of
-from bot.memory.branch_store import alone
-from bot.organisation.documents import MADE, MemorySource, changed_threads, whole_memory
+from bot.memory.branch_store import lock_folder
+from bot.organisation.documents import DOCUMENT_VERSION, MemorySource, all_threads, changed_threads
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 
 BATCH = 500
-"""Threads that are written to the index at once."""
+"""Threads written to the index at once."""
 
 
 Marks = dict[str, str]
-"""The name of each thread of a memory (`name_of`) → a mark that changes with it."""
+"""The name of each thread of a memory (`name_of`) → a hash of its card."""
 
 
 class OrganisationUpdate(NamedTuple):
-    """How an update goes about it: its folder, and where it shows its progress. ``refresh`` fetches every memory."""
+    """The options of an update: its folder, and how to show progress. ``refresh`` fetches every memory."""
 
     folder: Path
     progress: ProgressBar
@@ -65,221 +65,227 @@ def is_store(folder: Path) -> bool:
     return (folder / "manifest.json").is_file() and (folder / "records").is_dir()
 
 
-def add_sources(given: Sequence[OrganisationSource], doing: OrganisationUpdate) -> list[SourceUpdate]:
-    """Add repositories, of which only name or path and branch count, to the list and to the index.
+def add_sources(sources: Sequence[OrganisationSource], update: OrganisationUpdate) -> list[SourceUpdate]:
+    """Add repositories to the list and to the index; only their name or path and their branch are used.
 
-    Raises UserError if one of them has no memory that can be read, or for too many; none is added then.
+    Raises UserError, and adds none, if a memory cannot be read or there are too many repositories.
     """
-    with _alone(doing.folder):
-        listed, added = read_sources(doing.folder), []
-        for one in given:
-            with open_memory(doing.options(one)) as place:
-                source = _identified(one, place.demand(), listed)
-            listed = listed.with_source(source)
+    with _lock(update.folder):
+        source_list, added = read_sources(update.folder), []
+        for requested in sources:
+            with open_memory(update.options(requested)) as local_memory:
+                source = _identify(requested, local_memory.require(), source_list)
+            source_list = source_list.with_source(source)
             added.append(source.number)
-        if len(listed.sources) > MAX_SOURCES:
+        if len(source_list.sources) > MAX_SOURCES:
             raise UserError(
                 f"one folder holds at most {MAX_SOURCES:,} repositories: put others into another, with --org"
             )
-        write_sources(doing.folder, listed)
-        return _update(listed, added, doing._replace(refresh=False))
+        write_sources(update.folder, source_list)
+        return _update(source_list, added, update._replace(refresh=False))
 
 
-def _identified(given: OrganisationSource, place: LocalMemory, listed: SourceList) -> OrganisationSource:
-    """The source with a name, a key and a number: its old one if it is in the list already."""
-    where = place.home.casefold() or (place.cache.name if place.cache else given.path)
-    key = f"{where} {given.branch}"
-    for known in listed.sources:
-        if known.key == key:
-            return known
-    name = place.repo or place.local_cache.fact("repo") or Path(given.path).name
-    return given._replace(number=listed.next, name=name, key=key)
+def _identify(source: OrganisationSource, local_memory: LocalMemory, source_list: SourceList) -> OrganisationSource:
+    """The source with a name, a key and a number; the existing one if it is already in the list."""
+    location = local_memory.home.casefold() or (local_memory.cache.name if local_memory.cache else source.path)
+    key = f"{location} {source.branch}"
+    for existing in source_list.sources:
+        if existing.key == key:
+            return existing
+    name = local_memory.repo or local_memory.local_cache.fact("repo") or Path(source.path).name
+    return source._replace(number=source_list.next, name=name, key=key)
 
 
-def update_sources(wanted: Collection[int], doing: OrganisationUpdate) -> list[SourceUpdate]:
-    """Write to the index what changed in the memories of these sources, and take out what is gone.
+def update_sources(numbers: Collection[int], update: OrganisationUpdate) -> list[SourceUpdate]:
+    """Write to the index what changed in the memories of these sources, and remove what is gone.
 
-    One that cannot be read stays as it was, with the reason as its ``fault``.
+    A source that cannot be read stays as it was, with the reason as its ``fault``.
     """
-    with _alone(doing.folder):
-        return _update(listed_sources(doing.folder), wanted, doing)
+    with _lock(update.folder):
+        return _update(require_sources(update.folder), numbers, update)
 
 
-def remove_sources(unwanted: Collection[int], folder: Path) -> None:
+def remove_sources(numbers: Collection[int], folder: Path) -> None:
     """Take sources out of the index and off the list."""
-    with _alone(folder), open_index(folder) as index:
-        listed = read_sources(folder)
-        for number in unwanted:
-            _marks_file(folder, number).unlink(missing_ok=True)  # first: without them all is read again
+    with _lock(folder), open_index(folder) as index:
+        source_list = read_sources(folder)
+        for number in numbers:
+            _marks_file(folder, number).unlink(missing_ok=True)  # first: without marks, everything is read again
             index.delete(number)
         index.compact(purges=True)
-        kept = tuple(one for one in listed.sources if one.number not in unwanted)
-        write_sources(folder, listed._replace(sources=kept))  # last: what failed before is done again
+        kept = tuple(source for source in source_list.sources if source.number not in numbers)
+        write_sources(folder, source_list._replace(sources=kept))  # last: a failure before is repaired by the next run
 
 
-def rebuild_index(doing: OrganisationUpdate) -> list[SourceUpdate]:
-    """Make the index again from all memories. Searches see the old one until the new one is complete."""
-    with _alone(doing.folder):
-        listed = listed_sources(doing.folder)
-        _forget_marks(doing.folder, listed)
-        listed = listed._replace(revision=_revision(listed))
+def rebuild_index(update: OrganisationUpdate) -> list[SourceUpdate]:
+    """Rebuild the index from all memories. Searches see the old one until the new one is complete."""
+    with _lock(update.folder):
+        source_list = require_sources(update.folder)
+        _forget_marks(update.folder, source_list)
+        source_list = source_list._replace(revision=_revision(source_list))
         try:
-            return _rebuilt(listed, doing)
-        except OrganisationUnavailable:  # too damaged for its engine; all of it is in the memories
-            shutil.rmtree(doing.folder / INDEX, ignore_errors=True)
-            return _rebuilt(listed, doing)
+            return _rebuild(source_list, update)
+        except OrganisationUnavailable:  # too damaged for its engine; everything in it is in the memories
+            shutil.rmtree(update.folder / INDEX_FOLDER, ignore_errors=True)
+            return _rebuild(source_list, update)
 
 
-def _rebuilt(listed: SourceList, doing: OrganisationUpdate) -> list[SourceUpdate]:
-    with open_index(doing.folder) as index:
-        read = _RebuildReader(listed, doing)
-        index.rebuild(read.threads())
-        return read.finished()
+def _rebuild(source_list: SourceList, update: OrganisationUpdate) -> list[SourceUpdate]:
+    with open_index(update.folder) as index:
+        reader = _RebuildReader(source_list, update)
+        index.rebuild(reader.threads())
+        return reader.finish()
 
 
 class _RebuildReader:
-    """Reads all memories for a rebuild, one after the other, and keeps what was learned of each."""
+    """Reads all memories for a rebuild, one after the other, and records the state of each."""
 
-    def __init__(self, listed: SourceList, doing: OrganisationUpdate) -> None:
-        self._listed, self._doing = listed, doing
+    def __init__(self, source_list: SourceList, update: OrganisationUpdate) -> None:
+        self._source_list, self._update = source_list, update
         self._marks: dict[int, Marks] = {}
-        self._made: dict[int, str] = {}
+        self._document_keys: dict[int, str] = {}
         self._counts: dict[int, int] = {}
 
     def threads(self) -> Iterator[OrganisationThread]:
-        for source in self._listed.sources:
+        for source in self._source_list.sources:
             self._counts[source.number] = 0
             try:
-                yield from self._of(source)
+                yield from self._read_source(source)
             except PrecedentError as error:
-                self._listed = self._listed.with_source(source._replace(tip="", threads=0, fault=str(error)))
+                self._source_list = self._source_list.with_source(source._replace(tip="", threads=0, fault=str(error)))
 
-    def _of(self, source: OrganisationSource) -> Iterator[OrganisationThread]:
+    def _read_source(self, source: OrganisationSource) -> Iterator[OrganisationThread]:
         begun = datetime.now(UTC)
-        with open_memory(self._doing.options(source)) as place:
-            marks = marks_of(place.demand())
+        with open_memory(self._update.options(source)) as local_memory:
+            marks = marks_of(local_memory.require())
             with (
-                memory_of(place) as memory,
-                self._doing.progress(f"Reading {source.name}", len(marks)) as tick,
+                memory_of(local_memory) as memory,
+                self._update.progress(f"Reading {source.name}", len(marks)) as tick,
             ):
-                for one in whole_memory(memory, _memory_source(source, place, self._listed.revision)):
-                    yield one
+                for thread in all_threads(memory, _memory_source(source, local_memory, self._source_list.revision)):
+                    yield thread
                     self._counts[source.number] += 1
                     tick(1)
             self._marks[source.number] = marks
-            self._made[source.number] = _made(place)
-            self._listed = self._listed.with_source(_read(source, place, marks, begun))
+            self._document_keys[source.number] = _document_key(local_memory)
+            self._source_list = self._source_list.with_source(_updated_source(source, local_memory, marks, begun))
 
-    def finished(self) -> list[SourceUpdate]:
-        """What was done, after the new index took the place of the old one."""
+    def finish(self) -> list[SourceUpdate]:
+        """Save the new state, after the new index has replaced the old one."""
         for number, marks in self._marks.items():
-            _write_marks(self._doing.folder, number, marks, self._made[number])
-        write_sources(self._doing.folder, self._listed)
-        return [SourceUpdate(one, self._counts.get(one.number, 0)) for one in self._listed.sources]
+            _write_marks(self._update.folder, number, marks, self._document_keys[number])
+        write_sources(self._update.folder, self._source_list)
+        return [SourceUpdate(source, self._counts.get(source.number, 0)) for source in self._source_list.sources]
 
 
-def _update(listed: SourceList, wanted: Collection[int], doing: OrganisationUpdate) -> list[SourceUpdate]:
-    done = []
-    with open_index(doing.folder) as index:
+def _update(source_list: SourceList, numbers: Collection[int], update: OrganisationUpdate) -> list[SourceUpdate]:
+    results = []
+    with open_index(update.folder) as index:
         if not index.exists():
-            _forget_marks(doing.folder, listed)
-        for source in (one for one in listed.sources if one.number in wanted):
-            listed = listed._replace(revision=_revision(listed))
+            _forget_marks(update.folder, source_list)
+        for source in (listed for listed in source_list.sources if listed.number in numbers):
+            source_list = source_list._replace(revision=_revision(source_list))
             try:
-                told = _update_one(source, listed.revision, index, doing)
+                result = _update_one(source, source_list.revision, index, update)
             except OrganisationUnavailable:
                 raise
             except PrecedentError as error:
-                told = SourceUpdate(source._replace(fault=str(error)))
-            listed = listed.with_source(told.source)
-            write_sources(doing.folder, listed)
-            done.append(told)
-        index.compact()  # also if nothing changed: files that the last time replaced may go now
-    return done
+                result = SourceUpdate(source._replace(fault=str(error)))
+            source_list = source_list.with_source(result.source)
+            write_sources(update.folder, source_list)
+            results.append(result)
+        index.compact()  # also if nothing changed: files replaced by the last update may go now
+    return results
 
 
 def _update_one(
-    source: OrganisationSource, revision: int, index: Candidates, doing: OrganisationUpdate
+    source: OrganisationSource, revision: int, index: Candidates, update: OrganisationUpdate
 ) -> SourceUpdate:
     begun = datetime.now(UTC)
-    with open_memory(doing.options(source)) as place:
-        known = _known_marks(doing.folder, source.number, _made(place))
-        if known and place.demand().local_cache.fact("stamp") == source.tip:
-            return SourceUpdate(_read(source, place, known, begun))
-        if not known:  # nobody knows what the index has of it, and what of that is gone by now
+    with open_memory(update.options(source)) as local_memory:
+        old_marks = _known_marks(update.folder, source.number, _document_key(local_memory))
+        if old_marks and local_memory.require().local_cache.fact("stamp") == source.tip:
+            return SourceUpdate(_updated_source(source, local_memory, old_marks, begun))
+        if not old_marks:  # unknown what the index has of it, and what of that is gone by now
             index.delete(source.number)
-        marks = marks_of(place.demand())
-        names = [name for name in {**known, **marks} if known.get(name) != marks.get(name)]
+        marks = marks_of(local_memory.require())
+        names = [name for name in {**old_marks, **marks} if old_marks.get(name) != marks.get(name)]
         if names:
-            _write(names, source, place, _Writing(index, revision, doing.progress))
-        _write_marks(doing.folder, source.number, marks, _made(place))  # last: a kill before it only repeats the work
-        return SourceUpdate(_read(source, place, marks, begun), len(names))
+            _write_threads(names, source, local_memory, _IndexWriter(index, revision, update.progress))
+        _write_marks(
+            update.folder, source.number, marks, _document_key(local_memory)
+        )  # last: a kill before it only repeats the work
+        return SourceUpdate(_updated_source(source, local_memory, marks, begun), len(names))
 
 
-class _Writing(NamedTuple):
+class _IndexWriter(NamedTuple):
     engine: Candidates
     revision: int
     progress: ProgressBar
 
 
-def _write(names: Sequence[str], source: OrganisationSource, place: LocalMemory, writing: _Writing) -> None:
-    """Write these threads to the index as the memory has them now."""
+def _write_threads(
+    names: Sequence[str], source: OrganisationSource, local_memory: LocalMemory, writer: _IndexWriter
+) -> None:
+    """Write the current state of these threads to the index."""
     keys = [key_of(name) for name in names]
-    with memory_of(place) as memory, writing.progress(f"Reading {source.name}", len(keys)) as tick:
-        threads = changed_threads(keys, memory, _memory_source(source, place, writing.revision))
-        while part := list(islice(threads, BATCH)):
-            writing.engine.upsert(part)
-            tick(len(part))
+    with memory_of(local_memory) as memory, writer.progress(f"Reading {source.name}", len(keys)) as tick:
+        threads = changed_threads(keys, memory, _memory_source(source, local_memory, writer.revision))
+        while batch := list(islice(threads, BATCH)):
+            writer.engine.upsert(batch)
+            tick(len(batch))
 
 
-def _memory_source(source: OrganisationSource, place: LocalMemory, revision: int) -> MemorySource:
-    server = place.home.removesuffix(f"/{place.repo}")
-    return MemorySource(source.number, source.name, revision, server, early_settings_of(place).people)
+def _memory_source(source: OrganisationSource, local_memory: LocalMemory, revision: int) -> MemorySource:
+    server = local_memory.home.removesuffix(f"/{local_memory.repo}")
+    return MemorySource(source.number, source.name, revision, server, early_settings_of(local_memory).people)
 
 
-def _read(source: OrganisationSource, place: LocalMemory, marks: Marks, begun: datetime) -> OrganisationSource:
-    """The source after its memory was read; with a fault if that is only as it was once fetched."""
-    fetched = place.local_cache.fact("fetched")
-    is_old = bool(fetched) and place.store is None and datetime.fromisoformat(fetched) < begun
+def _updated_source(
+    source: OrganisationSource, local_memory: LocalMemory, marks: Marks, begun: datetime
+) -> OrganisationSource:
+    """The source after its memory was read, with a fault if the fetch failed and an old copy was read."""
+    fetched = local_memory.local_cache.fact("fetched")
+    is_stale = bool(fetched) and local_memory.store is None and datetime.fromisoformat(fetched) < begun
     return source._replace(
-        tip=place.local_cache.fact("stamp"),
-        updated=(datetime.fromisoformat(fetched) if is_old else begun).isoformat(timespec="seconds"),
+        tip=local_memory.local_cache.fact("stamp"),
+        updated=(datetime.fromisoformat(fetched) if is_stale else begun).isoformat(timespec="seconds"),
         threads=len(marks),
-        fault=place.note.partition("\n")[0] if is_old else "",
+        fault=local_memory.note.partition("\n")[0] if is_stale else "",
     )
 
 
-def marks_of(place: LocalMemory) -> Marks:
-    """The marks of all threads that an organisation's index may have."""
+def marks_of(local_memory: LocalMemory) -> Marks:
+    """The marks of all threads that may be in an organisation's index."""
     return {
         name_of(card.id): blake2b(repr(card).encode("utf-8", "replace"), digest_size=12).hexdigest()
-        for card in place.local_cache.every()
+        for card in local_memory.local_cache.all_cards()
         if card.kind.traits.is_suggested
     }
 
 
-def _made(place: LocalMemory) -> str:
-    """What documents depend on besides the memory: other people are left out of them with other settings."""
-    return " ".join([MADE, *sorted(early_settings_of(place).people)])
+def _document_key(local_memory: LocalMemory) -> str:
+    """What documents depend on besides the memory: their version, and the people left out by the settings."""
+    return " ".join([DOCUMENT_VERSION, *sorted(early_settings_of(local_memory).people)])
 
 
-def _known_marks(folder: Path, number: int, made: str) -> Marks:
-    """The marks of what the index has; {} if all has to be read again."""
+def _known_marks(folder: Path, number: int, document_key: str) -> Marks:
+    """The marks of the indexed threads; {} if everything must be read again."""
     with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, PrecedentError):
-        fields = json.loads(regular_bytes(_marks_file(folder, number)) or b"")
-        if fields["made"] == made:
+        fields = json.loads(read_regular(_marks_file(folder, number)) or b"")
+        if fields["made"] == document_key:
             return {str(name): str(mark) for name, mark in fields["threads"].items() if name[:1] in ("#", "=")}
     return {}
 
 
-def _write_marks(folder: Path, number: int, marks: Mapping[str, str], made: str) -> None:
+def _write_marks(folder: Path, number: int, marks: Mapping[str, str], document_key: str) -> None:
     with on_disk(f"write in {folder}"):
-        replace(_marks_file(folder, number), json.dumps({"made": made, "threads": marks}).encode())
+        replace(_marks_file(folder, number), json.dumps({"made": document_key, "threads": marks}).encode())
 
 
-def _forget_marks(folder: Path, listed: SourceList) -> None:
-    """From now on all threads have to be read again."""
-    for source in listed.sources:
+def _forget_marks(folder: Path, source_list: SourceList) -> None:
+    """Make the next update read all threads again."""
+    for source in source_list.sources:
         _marks_file(folder, source.number).unlink(missing_ok=True)
 
 
@@ -287,14 +293,14 @@ def _marks_file(folder: Path, number: int) -> Path:
     return folder / f"threads-{number}.json"
 
 
-def _revision(listed: SourceList) -> int:
-    """A revision later than all before, also after the clock was set back."""
-    return max(time.time_ns() // 1_000_000, listed.revision + 1)
+def _revision(source_list: SourceList) -> int:
+    """A revision later than all before, even if the clock was set back."""
+    return max(time.time_ns() // 1_000_000, source_list.revision + 1)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     with on_disk(f"write in {folder}"):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with alone(folder):
+    with lock_folder(folder):
         yield

@@ -1,6 +1,6 @@
-"""Tells which transcripts in the usual folders of coding agents belong to a checkout: those of other work stay unread.
+"""Finds the transcripts in the usual folders of coding agents that belong to a checkout. Others are not read.
 
-A transcript begins with the folder that its agent worked in. Only that beginning is read of the others, once.
+A transcript begins with the folder that its agent worked in. Of other transcripts only this beginning is read, once.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 
 def own_sessions(database: sqlite3.Connection, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
-    """Return the transcripts of the checkout. One that names no folder belongs to it only in a folder of its own."""
-    folders = _folders(database, files.sessions)
+    """Return the transcripts of the checkout. One that names no folder counts only in the checkout's own."""
+    folders = _working_folders(database, files.sessions)
     own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
-    known = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
-    known[""] = False
+    is_inside = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
+    is_inside[""] = False
 
     def is_own(path: str) -> bool:
-        return known[folders[path]] or (not folders[path] and path.startswith(own))
+        return is_inside[folders[path]] or (not folders[path] and path.startswith(own))
 
     return tuple(file for file in files.sessions if is_own(file.path))
 
 
-def _folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> dict[str, str]:
+def _working_folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> dict[str, str]:
     """The working folder of each of these files by its path, "" for an unknown one."""
-    held = {path: (mark, folder) for path, mark, folder in database.execute("SELECT path, mark, folder FROM heads")}
-    fresh = {}
-    found = {}
+    stored = {path: (mark, folder) for path, mark, folder in database.execute("SELECT path, mark, folder FROM heads")}
+    changed = {}
+    folders = {}
     for file in files:
-        mark, folder = held.get(file.path, ("", ""))
+        mark, folder = stored.get(file.path, ("", ""))
         if mark != file.mark:
             folder = folder_in(head_of(file.path, MAX_HEAD))
-            fresh[file.path] = (file.path, file.mark, folder)
-        found[file.path] = folder
-    if fresh or held.keys() - found.keys():
+            changed[file.path] = (file.path, file.mark, folder)
+        folders[file.path] = folder
+    if changed or stored.keys() - folders.keys():
         with writing(database):
-            gone = [(path,) for path in held.keys() - found.keys()]
+            gone = [(path,) for path in stored.keys() - folders.keys()]
             database.executemany("DELETE FROM heads WHERE path = ?", gone)
-            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", fresh.values())
-    return found
+            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", changed.values())
+    return folders

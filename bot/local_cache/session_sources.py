@@ -1,4 +1,4 @@
-"""Tells where the sessions of a checkout are."""
+"""Finds where the sessions of a checkout are."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class SessionSources(NamedTuple):
         return bool(self.patterns or self.folders)
 
 
-def session_sources(top: Path | None, *, asked: bool = False) -> SessionSources:
-    """Return the sources of sessions. Wrong settings give none, or raise UserError if sessions were ``asked`` for."""
+def session_sources(top: Path | None, *, required: bool = False) -> SessionSources:
+    """Return the sources of sessions; none for wrong settings, which raise UserError if sessions are ``required``."""
     if top is None:
         return SessionSources()
     try:
-        known = early_settings_at(top)
+        settings = early_settings_at(top)
     except UserError:
-        if asked:
+        if required:
             raise
         return SessionSources(top)
-    return SessionSources(top, known.sessions, default_folders(top) if known.default_sessions else ())
+    return SessionSources(top, settings.sessions, default_folders(top) if settings.default_sessions else ())

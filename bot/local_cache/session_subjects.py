@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.questions.requests import issue_named
+from bot.questions.requests import parse_issue
 
 if TYPE_CHECKING:
     from bot.sources.session_reader import SessionMark
 
 MAX_SUBJECTS = 50
-"""Branches and pull requests of one file of a session that are kept, the first ones."""
+"""Branches and pull requests that are kept for one file of a session, from the first."""
 
 _BRANCH, _PULL_REQUEST, _PROMPT = "branch", "pull request", "prompt"
 _WHY = {
@@ -21,12 +21,12 @@ _WHY = {
     _PROMPT: "its first prompt names {}",
 }
 _NO_FILE = 0
-_READ = 2_000
+_PROMPT_CHARS = 2_000
 """Characters of a prompt."""
 
 
 class Subject(NamedTuple):
-    """A session, a file of it, and why it belongs to what was asked for."""
+    """A session, one of its files, and why it matches."""
 
     session: int
     path: str
@@ -36,10 +36,10 @@ class Subject(NamedTuple):
 def note_mark(database: sqlite3.Connection, file: int, session: int, mark: SessionMark) -> None:
     """Note a branch or a pull request of a session. A transcript repeats each pull request; the last one counts."""
     if mark.kind == _PULL_REQUEST:
-        asked = "DELETE FROM subjects WHERE session = ? AND file = ? AND kind = ?"
-        database.execute(asked, (session, file, _PULL_REQUEST))
-    held = database.execute("SELECT count(*) FROM subjects WHERE session = ? AND file = ?", (session, file)).fetchone()
-    if held[0] < MAX_SUBJECTS:
+        delete = "DELETE FROM subjects WHERE session = ? AND file = ? AND kind = ?"
+        database.execute(delete, (session, file, _PULL_REQUEST))
+    row = database.execute("SELECT count(*) FROM subjects WHERE session = ? AND file = ?", (session, file)).fetchone()
+    if row[0] < MAX_SUBJECTS:
         _note(database, session, file, mark.kind, mark.name)
 
 
@@ -47,11 +47,11 @@ def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
     """Note the issue that the first prompt of each of these sessions names, and forget sessions that are gone."""
     for session in sessions:
         database.execute("DELETE FROM subjects WHERE session = ? AND kind = ?", (session, _PROMPT))
-        asked = database.execute(FIRST_PROMPT, (_READ, session)).fetchone()
-        if asked and ("#" in asked[0] or "/" in asked[0]):
-            from bot.reading.prompt_subject import subject_of  # it reads Markdown
+        prompt = database.execute(FIRST_PROMPT, (_PROMPT_CHARS, session)).fetchone()
+        if prompt and ("#" in prompt[0] or "/" in prompt[0]):
+            from bot.reading.prompt_subject import subject_of  # loads the Markdown reader
 
-            if name := subject_of(asked[0]):
+            if name := subject_of(prompt[0]):
                 _note(database, session, _NO_FILE, _PROMPT, name)
     database.execute("DELETE FROM subjects WHERE session NOT IN (SELECT number FROM sessions)")
 
@@ -73,8 +73,8 @@ def _numbers(kind: str, name: str) -> list[tuple[int, str]]:
         from bot.questions.worktree_query import ticket_numbers
 
         return [(number, "") for number in ticket_numbers(name)]
-    named = issue_named(name)
-    return [(named.number, named.repo)] if named else []
+    issue = parse_issue(name)
+    return [(issue.number, issue.repo)] if issue else []
 
 
 _BY_NUMBER = "s.number = ? AND s.number > 0"
@@ -91,14 +91,14 @@ def sessions_about(
 ) -> Iterator[Subject]:
     """The sessions that worked on these issues or pull requests of ``repo`` ("" if unknown), or on this branch."""
     for number in numbers:
-        yield from _found(database, _SUBJECTS + _BY_NUMBER, number, repo)
+        yield from _query_subjects(database, _SUBJECTS + _BY_NUMBER, number, repo)
         for session, path in database.execute(_MAPPED, (number,)).fetchall():
             yield Subject(session, path, f"a mapping file names #{number}")
     if branch:
-        yield from _found(database, _SUBJECTS + _BY_BRANCH, branch, repo)
+        yield from _query_subjects(database, _SUBJECTS + _BY_BRANCH, branch, repo)
 
 
-def _found(database: sqlite3.Connection, asked: str, key: int | str, repo: str) -> Iterator[Subject]:
-    for session, path, kind, name, owner in database.execute(asked, (key,)).fetchall():
+def _query_subjects(database: sqlite3.Connection, sql: str, key: int | str, repo: str) -> Iterator[Subject]:
+    for session, path, kind, name, owner in database.execute(sql, (key,)).fetchall():
         if not owner or not repo or owner.casefold() == repo.casefold():
             yield Subject(session, path, _WHY[kind].format(name))

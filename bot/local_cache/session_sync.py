@@ -1,4 +1,4 @@
-"""Brings the index of sessions up to date: reads files that are new or have grown, and forgets those that are gone.
+"""Updates the index of sessions: reads files that are new or have grown, and forgets those that are gone.
 
 The modules that read transcripts are imported only when a file has changed.
 """
@@ -25,11 +25,11 @@ BATCH = 5_000
 MAX_FILES = 500
 """Files read for one transaction."""
 
-_CACHE = 64 << 10
-"""KiB: a transaction that fits does not keep readers out before it commits."""
+_CACHE_KIB = 64 << 10
+"""KiB: a transaction that fits does not block readers before it commits."""
 
-_MERGED = 1_000
-"""Pages of the index that are merged after something was forgotten, so that its words leave the file as well."""
+_MERGE_PAGES = 1_000
+"""Pages of the index that are merged after a deletion, so that the deleted words leave the file, too."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,52 +62,52 @@ class SessionSync:
         self._touched: set[int] = set()
 
     def run(self) -> None:
-        """Read batch after batch, each in a transaction of its own: a failure keeps the batches before it."""
-        self._database.execute(f"PRAGMA cache_size = -{_CACHE}")
+        """Read batch after batch, each in its own transaction: a failure keeps the earlier batches."""
+        self._database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         while is_behind(self._database, self._files, self.failed):
             with writing(self._database):
-                self._step()
+                self._read_batch()
         with writing(self._database):
-            self._number(stamp_of(self._files))
+            self._map_issues(stamp_of(self._files))
 
-    def _step(self) -> None:
-        held = self._held()
-        for path in held.keys() - {file.path for file in self._files.sessions}:
-            self._forget(held[path].number)
-            self._database.execute("DELETE FROM files WHERE number = ?", (held[path].number,))
-        self._read(held)
+    def _read_batch(self) -> None:
+        known_files = self._known_files()
+        for path in known_files.keys() - {file.path for file in self._files.sessions}:
+            self._forget(known_files[path].number)
+            self._database.execute("DELETE FROM files WHERE number = ?", (known_files[path].number,))
+        self._read_changed(known_files)
         self._database.execute("DELETE FROM sessions WHERE number NOT IN (SELECT session FROM passages)")
         note_prompts(self._database, self._touched)
         self._touched.clear()
 
-    def _read(self, held: dict[str, KnownFile]) -> None:
+    def _read_changed(self, known_files: dict[str, KnownFile]) -> None:
         room, count = BATCH, 0
         for file in self._files.sessions:
-            known = held.get(file.path)
-            if file.path in self.failed or (known and known.mark == file.mark):
+            previous = known_files.get(file.path)
+            if file.path in self.failed or (previous and previous.mark == file.mark):
                 continue
             if room <= 0 or count >= MAX_FILES:
                 return
             count += 1
             try:
-                room -= self._take(file, known, room)
+                room -= self._read_file(file, previous, room)
             except OSError as error:
                 self.failed[file.path] = error.strerror or str(error)
 
-    def _take(self, file: SessionFile, known: KnownFile | None, room: int) -> int:
+    def _read_file(self, file: SessionFile, previous: KnownFile | None, room: int) -> int:
         """Read the next portion of a file; returns its number of messages."""
         from bot.sources.session_reader import Cursor, is_same, read_portion
 
-        goes_on = known is not None and known.inode == file.inode and is_same(file, known.cursor)
-        cursor = known.cursor if known and goes_on else Cursor()
+        is_continued = previous is not None and previous.inode == file.inode and is_same(file, previous.cursor)
+        cursor = previous.cursor if previous and is_continued else Cursor()
         portion = read_portion(file, cursor, room, self._zone)
-        if known and not goes_on:
-            self._forget(known.number)
+        if previous and not is_continued:
+            self._forget(previous.number)
         number = self._note_file(file, file.mark if portion.is_last else "", portion.cursor, portion.unfinished)
         names: dict[str, int] = {}
         for name, utterance in portion.said:
             session = names.get(name) or names.setdefault(name, self._session(name))
-            self._add(utterance, number, session)
+            self._add_message(utterance, number, session)
         self._touched.update(names.values())
         for mark in portion.marks:
             note_mark(self._database, number, self._session(mark.session), mark)
@@ -115,25 +115,25 @@ class SessionSync:
             self._tick(portion.lines)
         return len(portion.said)
 
-    def _add(self, said: Utterance, file: int, session: int) -> None:
-        files = "\n".join(said.files)
-        found = _terms(said.text, files)
-        row = (file, session, said.type, microseconds(said.at) if said.at else None, len(found))
-        asked = "INSERT INTO passages (file, session, type, at, length) VALUES (?, ?, ?, ?, ?)"
-        number = self._database.execute(asked, row).lastrowid
-        self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, said.text, files))
-        self._database.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (number, " ".join(found)))
+    def _add_message(self, message: Utterance, file: int, session: int) -> None:
+        files = "\n".join(message.files)
+        terms_found = _terms(message.text, files)
+        row = (file, session, message.type, microseconds(message.at) if message.at else None, len(terms_found))
+        insert = "INSERT INTO passages (file, session, type, at, length) VALUES (?, ?, ?, ?, ?)"
+        number = self._database.execute(insert, row).lastrowid
+        self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, message.text, files))
+        self._database.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (number, " ".join(terms_found)))
 
     def _forget(self, file: int) -> None:
-        """Remove the passages of a file. An index without texts has to be told which terms it loses."""
-        asked = "SELECT number, text, files FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)"
-        for number, text, files in self._database.execute(asked, (file,)).fetchall():
-            lost = (number, " ".join(_terms(text, files)))
-            self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", lost)
+        """Remove the passages of a file. The index stores no texts, so it must be given the terms to delete."""
+        select = "SELECT number, text, files FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)"
+        for number, text, files in self._database.execute(select, (file,)).fetchall():
+            row = (number, " ".join(_terms(text, files)))
+            self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", row)
             self._database.execute("DELETE FROM texts WHERE number = ?", (number,))
-        self._database.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (-_MERGED,))
-        left = self._database.execute("SELECT DISTINCT session FROM passages WHERE file = ?", (file,))
-        self._touched.update(session for (session,) in left)
+        self._database.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (-_MERGE_PAGES,))
+        sessions = self._database.execute("SELECT DISTINCT session FROM passages WHERE file = ?", (file,))
+        self._touched.update(session for (session,) in sessions)
         self._database.execute("DELETE FROM passages WHERE file = ?", (file,))
         self._database.execute("DELETE FROM subjects WHERE file = ?", (file,))
 
@@ -154,7 +154,7 @@ class SessionSync:
             ).fetchone()[0]
         )
 
-    def _held(self) -> dict[str, KnownFile]:
+    def _known_files(self) -> dict[str, KnownFile]:
         from bot.sources.session_reader import Cursor
 
         rows = self._database.execute(
@@ -162,15 +162,15 @@ class SessionSync:
         )
         return {row[0]: KnownFile(row[1], row[2], row[3], Cursor(*row[4:])) for row in rows}
 
-    def _number(self, stamp: str) -> None:
+    def _map_issues(self, stamp: str) -> None:
         if fact(self._database, "mapping") == stamp:
             return
         from bot.sources.session_issues import issues_of_sessions
 
         self._database.execute("UPDATE files SET issue = NULL WHERE issue IS NOT NULL")
-        known = issues_of_sessions(self._files.mappings, self._files.sessions)
+        issues = issues_of_sessions(self._files.mappings, self._files.sessions)
         self._database.executemany(
-            "UPDATE files SET issue = ? WHERE path = ?", ((number, path) for path, number in known.items())
+            "UPDATE files SET issue = ? WHERE path = ?", ((number, path) for path, number in issues.items())
         )
         note(self._database, "mapping", stamp)
 
@@ -180,11 +180,11 @@ def _terms(text: str, files: str) -> list[str]:
 
 
 def is_behind(database: sqlite3.Connection, files: SessionFiles, failed: Container[str] = ()) -> bool:
-    """Whether a file is new, has changed or is gone. Files that ``failed`` count as read. Asked before every search."""
-    known = dict(database.execute("SELECT path, mark FROM files"))
+    """Whether a file is new, has changed or is gone. Files in ``failed`` count as read. Called before every search."""
+    marks = dict(database.execute("SELECT path, mark FROM files"))
     paths = {file.path for file in files.sessions}
-    changed = any(known.get(file.path) != file.mark and file.path not in failed for file in files.sessions)
-    return changed or not known.keys() <= paths
+    changed = any(marks.get(file.path) != file.mark and file.path not in failed for file in files.sessions)
+    return changed or not marks.keys() <= paths
 
 
 def is_unmapped(database: sqlite3.Connection, files: SessionFiles) -> bool:

@@ -1,7 +1,7 @@
 """Opens and searches transcripts of agents, as named by the settings of the checkout or by the user.
 
-SQLite FTS5 keeps the index, in a file of the cache that never leaves the machine. It holds the terms of our own
-analyser, and the ranking is ours too: BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25
+SQLite FTS5 keeps the index in a cache file that never leaves the machine. The terms come from our own analyser, and the
+ranking is our own, too: BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25
 and Beyond", 2009) with rounded frequencies as in `bot.index.impacts`, and a floor below which nothing is shown.
 """
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from bot.domain.card import LEAST_PART, SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
-from bot.local_cache.database import SESSIONS, is_damage, open_database, remove, unusable
+from bot.local_cache.database import SESSIONS, is_damage, open_database, raise_unusable, remove
 from bot.local_cache.local_memory import ProgressBar, Warn, cache_folder, cache_name, no_progress, no_warning
 from bot.local_cache.session_excerpts import excerpt
 from bot.local_cache.session_owners import own_sessions
@@ -44,7 +44,7 @@ MAX_WORDS = 2_000
 """Characters of a query that are used."""
 
 MAX_MESSAGES = 20_000
-"""Messages of one session that are shown, the first ones."""
+"""Messages of one session that are shown, from the first."""
 
 Result = TypeVar("Result")
 
@@ -57,8 +57,8 @@ MAX_AFTER_THREADS = 5
 
 _READ_FOR_SESSIONS = 50
 _TITLE = 200
-_AHEAD = 50
-"""Extra hits that are read, since a message may occur twice."""
+_READ_AHEAD = 50
+"""Extra hits to read, because a message may occur twice."""
 
 
 _OUTLINES = (
@@ -80,9 +80,9 @@ class SessionIndex:
     def refresh(self, files: SessionFiles, tick: Tick = lambda _: None) -> tuple[str, ...]:
         """Read what is new in these files, and forget all others. Returns sentences about what was left out.
 
-        ``tick`` receives the number of lines of each portion. A kill loses only the portion that is being read.
+        ``tick`` receives the number of lines of each portion. A kill loses only the current portion.
         """
-        return self._made_again(lambda: self._refreshed(files, tick))
+        return self._retry_empty(lambda: self._read_new(files, tick))
 
     def search(self, words: str, limit: int = 10, since: datetime | None = None) -> list[SessionPassage]:
         """Return the messages that match these words best, newest first among equals.
@@ -90,78 +90,78 @@ class SessionIndex:
         A message must hold at least half of the words, weighted by rarity. ``since`` leaves out older messages and
         those without a time.
         """
-        with self._asked():
+        with self._replacing_damage():
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
     def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
-        """Return the best message of each of the sessions that match best, of those with one of the best messages."""
-        found: dict[str, SessionPassage] = {}
-        with self._asked():
+        """Return the best message of each of the best sessions, as found among the best messages of all."""
+        best_by_session: dict[str, SessionPassage] = {}
+        with self._replacing_damage():
             ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
-            for one in islice(self._passages(ranking, limit, since), _READ_FOR_SESSIONS):
-                found.setdefault(one.session, one)
-                if len(found) >= limit:
+            for passage in islice(self._passages(ranking, limit, since), _READ_FOR_SESSIONS):
+                best_by_session.setdefault(passage.session, passage)
+                if len(best_by_session) >= limit:
                     break
-        return list(found.values())
+        return list(best_by_session.values())
 
     @property
     def size(self) -> int:
         """Number of sessions with messages."""
-        with self._asked():
+        with self._replacing_damage():
             return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
     def sessions(self, since: datetime | None = None) -> list[SessionOutline]:
         """Return all sessions with messages since then, the most recently ended first."""
-        least = -1 if since is None else microseconds(since)
-        with self._asked():
+        earliest = -1 if since is None else microseconds(since)
+        with self._replacing_damage():
             rows = self._database.execute(
                 f"{_OUTLINES} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
                 " ORDER BY coalesce(max(p.at), 0) DESC, s.id",
-                (least - 1,),
+                (earliest - 1,),
             )
             return [self._outline(row) for row in rows.fetchall()]
 
     def outline(self, id: str) -> SessionOutline | None:
-        """Return a session without its messages, None if it is unknown."""
-        with self._asked():
+        """Return a session without its messages; None if it is unknown."""
+        with self._replacing_damage():
             row = self._database.execute(f"{_OUTLINES} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
             return self._outline(row) if row else None
 
-    def about(self, numbers: Sequence[int], repo: str, branch: str = "") -> list[SessionOutline]:
+    def find_by_subject(self, numbers: Sequence[int], repo: str, branch: str = "") -> list[SessionOutline]:
         """Return the sessions that worked on these issues or pull requests, or on this branch, each with the reasons;
         the most recently ended first. ``repo`` is OWNER/NAME, "" if unknown."""
-        with self._asked():
+        with self._replacing_damage():
             reasons: dict[int, dict[str, None]] = {}
             paths: dict[int, str] = {}
             for subject in sessions_about(self._database, numbers, repo, branch):
                 reasons.setdefault(subject.session, {})[subject.why] = None
                 paths.setdefault(subject.session, subject.path)
-            found = []
+            outlines = []
             for session, why in reasons.items():
                 row = self._database.execute(f"{_OUTLINES} WHERE s.number = ?", (session,)).fetchone()
-                found.append(self._outline(row)._replace(path=paths[session], why=tuple(why)))
-        return sorted(found, key=lambda one: (one.ended or EPOCH, one.id), reverse=True)
+                outlines.append(self._outline(row)._replace(path=paths[session], why=tuple(why)))
+        return sorted(outlines, key=lambda outline: (outline.ended or EPOCH, outline.id), reverse=True)
 
     def paths(self, id: str) -> list[str]:
         """Return the files that hold messages of a session."""
-        asked = (
+        sql = (
             "SELECT DISTINCT f.path FROM sessions s JOIN passages p ON p.session = s.number"
             " JOIN files f ON f.number = p.file WHERE s.id = ?"
         )
-        with self._asked():
-            return [path for (path,) in self._database.execute(asked, (id,))]
+        with self._replacing_damage():
+            return [path for (path,) in self._database.execute(sql, (id,))]
 
-    def own(self, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
+    def own_files(self, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
         """Return those of the files in the usual folders that are transcripts of the checkout."""
-        return self._made_again(lambda: own_sessions(self._database, files, sources))
+        return self._retry_empty(lambda: own_sessions(self._database, files, sources))
 
     def session(self, id: str, number: int | None = None) -> Thread | None:
-        """Return a session as a thread, None if it is unknown. ``number``: the issue that it worked on, if not the one
-        of a mapping file."""
+        """Return a session as a thread; None if it is unknown. ``number``: the issue that it worked on, if not the one
+        in a mapping file."""
         from bot.sources.session import Session, Utterance, thread_of
 
-        with self._asked():
+        with self._replacing_damage():
             rows = self._database.execute(
                 "SELECT p.type, t.text, p.at, t.files, f.path, f.issue FROM sessions s"
                 " JOIN passages p ON p.session = s.number JOIN texts t ON t.number = p.number"
@@ -170,24 +170,24 @@ class SessionIndex:
             ).fetchall()
         if not rows:
             return None
-        told: dict[tuple[str, str], str] = {}
-        said = []
+        first_paths: dict[tuple[str, str], str] = {}
+        messages = []
         for kind, text, at, files, path, _ in rows:
-            if not text or told.setdefault((kind, text), path) == path:  # repeated by another file
-                said.append(Utterance(kind, text, _time(at), tuple(filter(None, files.split("\n")))))
+            if not text or first_paths.setdefault((kind, text), path) == path:  # repeated by another file
+                messages.append(Utterance(kind, text, _to_datetime(at), tuple(filter(None, files.split("\n")))))
         issue = number or next((row[5] for row in rows if row[5]), None)
-        return thread_of(Session(id, rows[0][4], _in_time(said), issue))
+        return thread_of(Session(id, rows[0][4], _sort_by_time(messages), issue))
 
-    def broken(self) -> dict[str, int]:
+    def broken_lines(self) -> dict[str, int]:
         """Return the number of unreadable lines of each file that has any."""
-        with self._asked():
+        with self._replacing_damage():
             return dict(
                 self._database.execute(
                     "SELECT path, broken + unfinished FROM files WHERE broken + unfinished > 0 ORDER BY path"
                 )
             )
 
-    def _refreshed(self, files: SessionFiles, tick: Tick) -> tuple[str, ...]:
+    def _read_new(self, files: SessionFiles, tick: Tick) -> tuple[str, ...]:
         if not is_behind(self._database, files) and not is_unmapped(self._database, files):
             return files.notes
         sync = SessionSync(self._database, files, tick)
@@ -195,15 +195,15 @@ class SessionIndex:
         failed = [f"{path} cannot be read: {reason}" for path, reason in sorted(sync.failed.items())]
         return (*files.notes, *failed)
 
-    def _made_again(self, work: Callable[[], Result]) -> Result:
-        """Do this work, once more with an empty file if the file is damaged."""
+    def _retry_empty(self, work: Callable[[], Result]) -> Result:
+        """Run ``work``; if the file is damaged, run it again with an empty file."""
         try:
             return work()
         except sqlite3.Error as error:
             if not is_damage(error):
-                unusable(self._path, error)
+                raise_unusable(self._path, error)
         self._start_over()
-        with self._asked():
+        with self._replacing_damage():
             return work()
 
     def _start_over(self) -> None:
@@ -212,68 +212,68 @@ class SessionIndex:
         self._database = open_database(self._path, SESSIONS)
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
-        """Wrap every query: a damaged file is replaced."""
+    def _replacing_damage(self) -> Iterator[None]:
+        """Replace a damaged file. Wraps every query."""
         try:
             yield
         except sqlite3.Error as error:
             if not is_damage(error):
-                unusable(self._path, error)
+                raise_unusable(self._path, error)
             self._start_over()
             raise WorldError(f"{self._path} was damaged and has been emptied", "try again") from error
 
     def _passages(self, ranking: PassageRanking, limit: int, since: datetime | None) -> Iterator[SessionPassage]:
-        least = None if since is None else microseconds(since)
-        told: set[tuple[int, str, str]] = set()
-        places = iter(ranking.found)
-        while group := list(islice(places, limit + _AHEAD)):
-            rows = [(score, number, *row) for number, score in group if (row := self._row(number, least))]
+        earliest = None if since is None else microseconds(since)
+        seen: set[tuple[int, str, str]] = set()
+        ranked = iter(ranking.found)
+        while group := list(islice(ranked, limit + _READ_AHEAD)):
+            rows = [(score, number, *row) for number, score in group if (row := self._fetch_row(number, earliest))]
             rows.sort(key=lambda row: (-row[0], -(row[3] or 0)))
             for score, number, kind, at, session, name, path, text, files in rows:
-                if (session, kind, text) not in told:
-                    told.add((session, kind, text))
-                    shown = excerpt(_seen(text), files, ranking.rarity)
-                    yield SessionPassage(name, kind, shown, _time(at), score, path, ranking.parts[number])
+                if (session, kind, text) not in seen:
+                    seen.add((session, kind, text))
+                    text_shown = excerpt(_strip_html_comments(text), files, ranking.rarity)
+                    yield SessionPassage(name, kind, text_shown, _to_datetime(at), score, path, ranking.parts[number])
 
-    def _row(self, number: int, least: int | None) -> tuple[str, int | None, int, str, str, str, str] | None:
-        found = self._database.execute(
+    def _fetch_row(self, number: int, earliest: int | None) -> tuple[str, int | None, int, str, str, str, str] | None:
+        cursor = self._database.execute(
             "SELECT p.type, p.at, p.session, s.id, f.path, t.text, t.files FROM passages p"
             " JOIN sessions s ON s.number = p.session JOIN files f ON f.number = p.file"
             " JOIN texts t ON t.number = p.number WHERE p.number = ? AND (? IS NULL OR p.at >= ?)",
-            (number, least, least),
+            (number, earliest, earliest),
         )
-        return cast("tuple[str, int | None, int, str, str, str, str] | None", found.fetchone())
+        return cast("tuple[str, int | None, int, str, str, str, str] | None", cursor.fetchone())
 
     def _outline(self, row: tuple[int, str, int | None, int | None, int, int]) -> SessionOutline:
         number, name, begun, ended, count, file = row
         path, issue = self._database.execute("SELECT path, issue FROM files WHERE number = ?", (file,)).fetchone()
-        asked = self._database.execute(FIRST_PROMPT, (_TITLE, number)).fetchone()
+        prompt = self._database.execute(FIRST_PROMPT, (_TITLE, number)).fetchone()
         files = self._database.execute(
             "SELECT DISTINCT t.files FROM passages p JOIN texts t ON t.number = p.number"
             " WHERE p.session = ? AND t.files != ''",
             (number,),
         )
         touched = dict.fromkeys(path for (names,) in files for path in names.split("\n"))
-        title = asked[0].partition("\n")[0].strip() if asked else ""
-        return SessionOutline(name, title, _time(begun), _time(ended), count, path, issue, tuple(touched))
+        title = prompt[0].partition("\n")[0].strip() if prompt else ""
+        return SessionOutline(name, title, _to_datetime(begun), _to_datetime(ended), count, path, issue, tuple(touched))
 
 
-def _in_time(said: Iterable[Utterance]) -> tuple[Utterance, ...]:
-    """Order messages of several files by time; one without a time stays after its predecessor."""
+def _sort_by_time(messages: Iterable[Utterance]) -> tuple[Utterance, ...]:
+    """Sort messages of several files by time; one without a time stays after its predecessor."""
     now = EPOCH
     times: list[tuple[datetime, int, Utterance]] = []
-    for each in said:
-        now = each.at or now
-        times.append((now, len(times), each))
-    return tuple(each for *_, each in sorted(times, key=lambda one: one[:2]))
+    for message in messages:
+        now = message.at or now
+        times.append((now, len(times), message))
+    return tuple(message for *_, message in sorted(times, key=lambda one: one[:2]))
 
 
-def _time(number: int | None) -> datetime | None:
+def _to_datetime(number: int | None) -> datetime | None:
     return None if number is None else EPOCH + timedelta(microseconds=number)
 
 
-def _seen(text: str) -> str:
-    """The text without HTML comments, which are invisible, before it is cut."""
+def _strip_html_comments(text: str) -> str:
+    """Remove HTML comments, which are invisible, before the text is cut."""
     return _HIDDEN.sub("", text) if "<!--" in text else text
 
 
@@ -282,8 +282,8 @@ def _seen(text: str) -> str:
 K1, B = 1.2, 0.5
 """Saturation, and how much length counts: messages of sessions are short or long for no particular reason."""
 
-USUAL = 60
-"""Terms in a usual message."""
+USUAL_LENGTH = 60
+"""Terms in a typical message."""
 
 _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
@@ -291,7 +291,7 @@ _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 class PassageRanking(NamedTuple):
     """Messages that pass the floor, with their scores in BM25 units, best first.
 
-    ``rarity`` is the weight of each term, ``parts`` the share of that weight which a message holds, in 0..1.
+    ``rarity`` has the weight of each term, ``parts`` the share of the total weight in each message, in 0..1.
     """
 
     found: tuple[tuple[int, float], ...]
@@ -299,22 +299,22 @@ class PassageRanking(NamedTuple):
     parts: Mapping[int, float]
 
 
-def rank_passages(database: sqlite3.Connection, wanted: Sequence[str]) -> PassageRanking:
-    """Rank all messages that hold enough of these terms. Of two equal messages the one read earlier comes first."""
+def rank_passages(database: sqlite3.Connection, query_terms: Sequence[str]) -> PassageRanking:
+    """Rank all messages that hold enough of these terms. On a tie, the message read earlier comes first."""
     total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
     rarity: dict[str, float] = {}
-    for _, term in heaviest(dict.fromkeys(wanted, 1.0)):
+    for _, term in heaviest(dict.fromkeys(query_terms, 1.0)):
         found = database.execute(_OCCURRENCES, (term,)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
         for passage, count, length in found:
-            gain = weight * _saturated(count, length) * (K1 + 1)
+            gain = weight * _saturate(count, length) * (K1 + 1)
             scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
-    whole = sum(rarity.values())
-    least = LEAST_PART * whole * (1 - 1e-9)
-    kept = {passage: min(1.0, part / whole) for passage, part in parts.items() if part >= least}
+    total_weight = sum(rarity.values())
+    minimum = LEAST_PART * total_weight * (1 - 1e-9)
+    kept = {passage: min(1.0, part / total_weight) for passage, part in parts.items() if part >= minimum}
     found = sorted(((passage, scores[passage]) for passage in kept), key=lambda one: (-one[1], one[0]))
     return PassageRanking(tuple(found), rarity, kept)
 
@@ -326,37 +326,37 @@ _OCCURRENCES = (
 
 
 @lru_cache(1 << 16)
-def _saturated(count: int, length: int) -> float:
-    """BM25's part of the frequency, rounded to the nearest level."""
-    frequency = count * (1 / (1 - B + B * length / USUAL))
+def _saturate(count: int, length: int) -> float:
+    """The frequency component of BM25, rounded to the nearest level."""
+    frequency = count * (1 / (1 - B + B * length / USUAL_LENGTH))
     return LEVELS[1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))]
 
 
 @contextmanager
 def open_session_index(
     top: Path | None,
-    given: Sequence[str] = (),
+    transcripts: Sequence[str] = (),
     *,
-    asked: bool = False,
+    required: bool = False,
     progress: ProgressBar = no_progress,
     warn: Warn = no_warning,
-    tell: bool = False,
+    verbose: bool = False,
 ) -> Iterator[SessionIndex | None]:
     """Index these transcripts, those that the settings at ``top`` name, and those in the usual folders of coding
     agents; None if there are none.
 
-    ``warn`` is called for each problem and, if ``tell``, with the usual folders that were used. Raises UserError if one
-    of those ``given`` names no transcript.
+    ``warn`` is called for each problem and, if ``verbose``, for the usual folders in use. Raises UserError if one of
+    ``transcripts`` names none.
     """
-    sources = session_sources(top, asked=asked)
-    if not sources.are_known and not given:
+    sources = session_sources(top, required=required)
+    if not sources.are_known and not transcripts:
         yield None
         return
-    from bot.sources.clock import local_key  # a search of the memory needs no clock
+    from bot.sources.clock import local_key  # not needed for a search of the memory
 
     folder = top if top and sources.are_known else Path.cwd()
-    asked_for = {_whole(each): each for each in given}
-    patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *asked_for]
+    typed = {_absolute_path(transcript): transcript for transcript in transcripts}
+    patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *typed]
     usual = ["the usual folders"] if sources.folders else []
     name = cache_name("\n".join([str(folder), *patterns, *usual, local_key()]))  # stored times depend on the zone
     version = SESSIONS.format.replace(" ", "-")  # other versions use other files
@@ -364,75 +364,75 @@ def open_session_index(
     try:
         files = find_sessions(patterns, str(folder))
         for pattern, reason in files.unmatched.items():
-            if pattern in asked_for:
-                raise UserError(f"--logs {asked_for[pattern]}: {reason}")
-        own = _own(logs, sources)
+            if pattern in typed:
+                raise UserError(f"--logs {typed[pattern]}: {reason}")
+        own = _checkout_sessions(logs, sources)
         with progress("Reading transcripts", None) as tick:
-            notes = logs.refresh(files := files.together(own), tick)
-        for note in (*notes, *_broken(logs), *(_used(logs, sources, files) if tell else ())):
+            notes = logs.refresh(files := files.merge(own), tick)
+        for note in (*notes, *_broken_note(logs), *(_folders_note(logs, sources, files) if verbose else ())):
             warn(note)
         yield logs if own.sessions or patterns else None
     finally:
         logs.close()
 
 
-def _own(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
+def _checkout_sessions(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
     """The sessions of the checkout in the usual folders."""
     patterns = [f"{each.path}/{glob}" for each in sources.folders if not each.is_in_checkout for glob in each.patterns]
     if not patterns:
         return SessionFiles(())
-    found = find_sessions(patterns, str(sources.top), with_notes=False)
-    return found._replace(sessions=logs.own(found, sources))
+    files = find_sessions(patterns, str(sources.top), with_notes=False)
+    return files._replace(sessions=logs.own_files(files, sources))
 
 
-def _broken(logs: SessionIndex) -> Iterator[str]:
-    if broken := sum(logs.broken().values()):
+def _broken_note(logs: SessionIndex) -> Iterator[str]:
+    if broken := sum(logs.broken_lines().values()):
         yield "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
 
 
-def _used(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:
-    """Which of the folders were searched that no setting names."""
+def _folders_note(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:
+    """A note on the default folders that were searched."""
     paths = [file.path for file in files.sessions]
-    used = [each for each in sources.folders if any(path.startswith(f"{each.path}/") for path in paths)]
+    used = [folder for folder in sources.folders if any(path.startswith(f"{folder.path}/") for path in paths)]
     if not used:
         return
-    count, prefixes = logs.size, tuple(f"{each.path}/" for each in used)
+    count, prefixes = logs.size, tuple(f"{folder.path}/" for folder in used)
     others = "" if all(path.startswith(prefixes) for path in paths) else ", some of them"
-    folders = " and ".join(dict.fromkeys(each.shown for each in used))
+    folders = " and ".join(dict.fromkeys(folder.shown for folder in used))
     yield (
         f"Searched {count:,} session{'s' * (count != 1)}{others} in {folders} "
         "(sources.default_sessions: false leaves these out)."
     )
 
 
-def about_issue(place: LocalMemory, number: int) -> list[SessionOutline]:
+def about_issue(memory: LocalMemory, number: int) -> list[SessionOutline]:
     """Return the sessions that worked on an issue or pull request, or on the pull request that fixed it.
 
     Committed transcripts are left out: anybody who may open a pull request could put words into the agent's mouth.
     """
-    fixes = [link.target for link in place.local_cache.links([number]) if link.kind == "fix" and link.source == number]
-    return _sessions_about(place, [number, *(each for each in fixes if isinstance(each, int))])
+    fixes = [link.target for link in memory.local_cache.links([number]) if link.kind == "fix" and link.source == number]
+    return _sessions_about(memory, [number, *(each for each in fixes if isinstance(each, int))])
 
 
-def about_work(place: LocalMemory, worktree: Worktree) -> list[SessionOutline]:
+def about_work(memory: LocalMemory, worktree: Worktree) -> list[SessionOutline]:
     """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name."""
     from bot.questions.worktree_query import worktree_query
 
-    signs = worktree_query(worktree)
-    return _sessions_about(place, [*signs.tickets, *signs.mentioned], worktree.branch)
+    signals = worktree_query(worktree)
+    return _sessions_about(memory, [*signals.tickets, *signals.mentioned], worktree.branch)
 
 
-def _sessions_about(place: LocalMemory, numbers: Sequence[int], branch: str = "") -> list[SessionOutline]:
+def _sessions_about(memory: LocalMemory, numbers: Sequence[int], branch: str = "") -> list[SessionOutline]:
     if not numbers and not branch:
         return []
-    with open_session_index(place.session_top, progress=place.progress, warn=place.warn) as logs:
-        found = logs.about(numbers, place.repo, branch)[:MAX_SHOWN] if logs else []
-        paths = {one.id: logs.paths(one.id) for one in found} if logs else {}
-    committed = _committed(place.top, {path for each in paths.values() for path in each})
-    return [one for one in found if not committed.intersection(paths[one.id])]
+    with open_session_index(memory.session_top, progress=memory.progress, warn=memory.warn) as logs:
+        outlines = logs.find_by_subject(numbers, memory.repo, branch)[:MAX_SHOWN] if logs else []
+        paths = {outline.id: logs.paths(outline.id) for outline in outlines} if logs else {}
+    committed = _committed_paths(memory.top, {path for session_paths in paths.values() for path in session_paths})
+    return [outline for outline in outlines if not committed.intersection(paths[outline.id])]
 
 
-def _committed(top: Path | None, paths: Iterable[str]) -> set[str]:
+def _committed_paths(top: Path | None, paths: Iterable[str]) -> set[str]:
     inside = [path for path in paths if top and Path(path).is_relative_to(top)]
     if not top or not inside:
         return set()
@@ -441,37 +441,39 @@ def _committed(top: Path | None, paths: Iterable[str]) -> set[str]:
     return tracked_files(top, inside)
 
 
-def threads_of(place: LocalMemory, found: Sequence[SessionOutline], number: int) -> list[Thread]:
+def threads_of(memory: LocalMemory, outlines: Sequence[SessionOutline], number: int) -> list[Thread]:
     """Return these sessions, which worked on an issue, with their messages."""
-    with open_session_index(place.session_top, progress=place.progress) as logs:
-        told = (logs.session(one.id, number) for one in found) if logs else ()
-        return [one for one in told if one]
+    with open_session_index(memory.session_top, progress=memory.progress) as logs:
+        threads = (logs.session(outline.id, number) for outline in outlines) if logs else ()
+        return [thread for thread in threads if thread]
 
 
-def session_named(place: LocalMemory, key: str) -> Thread | None:
-    with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
+def session_named(memory: LocalMemory, key: str) -> Thread | None:
+    with open_session_index(memory.top, progress=memory.progress, warn=memory.warn) as logs:
         return logs.session(key) if logs else None
 
 
-def _whole(given: str) -> str:
+def _absolute_path(path: str) -> str:
     try:
-        return str(Path.cwd() / Path(given).expanduser())
+        return str(Path.cwd() / Path(path).expanduser())
     except RuntimeError as error:
-        raise UserError(f"--logs {given}: there is no such account") from error
+        raise UserError(f"--logs {path}: there is no such account") from error
 
 
-def find_sessions_about(asked: WordSearch, place: LocalMemory) -> list[SessionHit]:
-    """Find the sessions that say most about the words, each with its best message."""
-    opened = open_session_index(place.session_top, asked.logs, progress=place.progress, warn=place.warn, tell=True)
-    with opened as logs:
+def find_sessions_about(request: WordSearch, memory: LocalMemory) -> list[SessionHit]:
+    """Find the sessions that best match the words, each with its best message."""
+    index = open_session_index(
+        memory.session_top, request.logs, progress=memory.progress, warn=memory.warn, verbose=True
+    )
+    with index as logs:
         if logs is None:
             return []
-        best = logs.search_each(asked.meant.words, min(asked.limit, MAX_AFTER_THREADS), asked.since)
-        return [SessionHit(outline, one) for one in best if (outline := logs.outline(one.session))]
+        best = logs.search_each(request.parsed_query.words, min(request.limit, MAX_AFTER_THREADS), request.since)
+        return [SessionHit(outline, passage) for passage in best if (outline := logs.outline(passage.session))]
 
 
 def search_sessions(
-    asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress, warn: Warn = no_warning
+    request: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress, warn: Warn = no_warning
 ) -> SessionHits:
     """Search the transcripts named by the query or by the settings of the checkout around ``folder``, and those in
     the usual folders of coding agents.
@@ -479,20 +481,20 @@ def search_sessions(
     Raises UserError if there are none, and for filters that sessions do not have. ``option`` is the prefix of
     parameters in messages: ``--``, or nothing.
     """
-    from bot.git.checkout import top_of
+    from bot.git.checkout import find_top
 
-    _refuse_filters(asked, option)
-    top = top_of(folder)
-    with open_session_index(top, asked.logs, asked=True, progress=progress, warn=warn, tell=True) as logs:
+    _refuse_filters(request, option)
+    top = find_top(folder)
+    with open_session_index(top, request.logs, required=True, progress=progress, warn=warn, verbose=True) as logs:
         if logs is None:
             give = "give --logs PATH, or " if option else ""
             raise UserError(f"there are no sessions of this checkout: {give}set sources.sessions in the settings")
-        return SessionHits(tuple(logs.search(asked.meant.words, asked.limit, asked.since)), logs.size)
+        return SessionHits(tuple(logs.search(request.parsed_query.words, request.limit, request.since)), logs.size)
 
 
-def _refuse_filters(asked: WordSearch, option: str) -> None:
-    if wrong := [f"{option}{name}" for name in asked.filters_without_sessions]:
+def _refuse_filters(request: WordSearch, option: str) -> None:
+    if unsupported := [f"{option}{name}" for name in request.filters_without_sessions]:
         raise UserError(
-            f"{', '.join(wrong)}: sessions have none of these; "
+            f"{', '.join(unsupported)}: sessions have none of these; "
             f"{option}since and {option}limit go with {option}kind session"
         )

@@ -1,4 +1,4 @@
-"""Brings the cache of a memory up to date, reading only what changed; and opens whole memories."""
+"""Updates the cache of a memory, reading only what changed; and opens whole memories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operator import ge
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardId, card_of, name_of, proven
+from bot.domain.card import Card, CardId, apply_merge_state, card_of, name_of
 from bot.domain.changes import FixInfo
 from bot.domain.digest import IndexEntry
 from bot.errors import StoreError, UserError
@@ -28,7 +28,7 @@ from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS, fact, note, open_database, remove, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
-from bot.memory.branch_store import CachedBranch, alone
+from bot.memory.branch_store import CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import ForeignFormat
 from bot.memory.memory import Memory
@@ -41,20 +41,20 @@ from bot.reading.analyzer import ANALYSER_VERSION
 def fill_from_store(
     store: Path, path: Path, stamp: Callable[[], str], progress: ProgressBar = no_progress
 ) -> LocalCache:
-    """Bring the cache of a store up to date. Raises UserError without a store, or for an empty one."""
+    """Update the cache of a store. Raises UserError if the store is missing or empty."""
     now = stamp()
-    with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
-        return _filled(path, memory, now, progress)
+    with closing(open_store(store, leaves_traces=False)) as memory, lock_folder(path.parent):
+        return _fill(path, memory, now, progress)
 
 
 def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar = no_progress) -> str:
-    """Fetch the branch and bring the file in ``cache`` up to date. Returns a note for the user, or "".
+    """Fetch the branch and update the file in ``cache``. Returns a note for the user, or "".
 
     If the remote cannot be reached, the cache stays as it is, and the note says so.
     """
-    with alone(cache):
+    with lock_folder(cache):
         try:
-            told = _fetch(url, branch, cache, progress)
+            fetch_note = _fetch(url, branch, cache, progress)
         except ForeignFormat:
             raise  # the old cache would hide that this version is too old
         except StoreError as error:
@@ -62,10 +62,10 @@ def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar =
                 if isinstance(error, GitError):
                     return f"the memory could not be fetched: {error}"
                 raise
-            told = f"The memory is as it was last fetched: {error}"
+            fetch_note = f"The memory is as it was last fetched: {error}"
         with on_disk(f"write in {cache}"):
-            (cache / FETCHED_FILE).write_text(told, encoding="utf-8", errors="replace")
-        return told
+            (cache / FETCHED_FILE).write_text(fetch_note, encoding="utf-8", errors="replace")
+        return fetch_note
 
 
 def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
@@ -79,17 +79,17 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
                 " (docs/getting-started.md); --store names a folder instead"
             )
         database = open_database(cache / CACHE_FILE, CARDS)
-        is_known = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
+        is_current = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
         database.close()
-        if not is_known:
+        if not is_current:
             memory = Memory(ReadOnlyStore(store)).open()
-            _filled(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
+            _fill(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
     with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat())
     return ""
 
 
-def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
+def _fill(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
     database = open_database(path, CARDS)
     if fact(database, "analyser") not in ("", ANALYSER_VERSION):
         database.close()
@@ -105,19 +105,22 @@ def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> Lo
 
 
 @contextmanager
-def memory_of(place: LocalMemory, embedder: Embedder | None = None) -> Iterator[Memory]:
-    """Open the memory that the cache was made from, for reading. Nothing is fetched or written.
+def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> Iterator[Memory]:
+    """Open the memory behind the cache, for reading. Nothing is fetched or written.
 
-    ``embedder`` is the text model of a branch; that of a store is not known here.
+    ``embedder`` is the text model of a branch; that of a store is unknown here.
     """
-    if place.store:
-        with closing(open_store(place.store, leaves_traces=False)) as memory:
+    if local_memory.store:
+        with closing(open_store(local_memory.store, leaves_traces=False)) as memory:
             yield memory
         return
-    if place.cache is None:
-        raise StoreError(place.missing or "there is no memory")
-    with alone(place.cache), closing(CachedBranch(OwnRemote("/"), "precedent", place.cache, fetches=False)) as store:
-        yield Memory(ReadOnlyStore(store), embedder=embedder, repo=place.repo or None).open()
+    if local_memory.cache is None:
+        raise StoreError(local_memory.missing or "there is no memory")
+    with (
+        lock_folder(local_memory.cache),
+        closing(CachedBranch(OwnRemote("/"), "precedent", local_memory.cache, fetches=False)) as store,
+    ):
+        yield Memory(ReadOnlyStore(store), embedder=embedder, repo=local_memory.repo or None).open()
 
 
 def text_model(folder: Path | None) -> Embedder | None:
@@ -147,9 +150,9 @@ def open_store(
 
 Progress = Callable[[int], None]
 Fixes = dict[CardId, FixInfo]
-"""Thread → the change that its ending names, as looked up."""
+"""Thread → the change that its ending names, as last looked up."""
 
-_LETTERS = (b"n", b"t")
+_CACHED_FIELDS = (b"n", b"t")
 
 
 def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progress = lambda _: None) -> None:
@@ -158,30 +161,30 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
     ``tick`` is called for each segment of the index and each shard of digests.
     """
     with writing(database):
-        _sync_segments(database, memory.index.segments(), _THREADS, tick)
-        _sync_segments(database, memory.messages.segments(), _MESSAGES, tick)
-        _sync_digests(database, memory.state.base.digest_shards(), _fixes(memory.state.every_fix()), tick)
+        _sync_segments(database, memory.index.segments(), _THREAD_TABLES, tick)
+        _sync_segments(database, memory.messages.segments(), _MESSAGE_TABLES, tick)
+        _sync_digests(database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
-        note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
+        note(database, "notes", "\n".join([*memory.notes, *_gap_notes(database, memory)]))
 
 
-def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
-    lacking = memory.state.manifest.threads - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
-    notes = [f"{lacking:,} threads have no digest and are not found here: run a rebuild."] if lacking > 0 else []
-    unread = "Comments are not searched: this memory has no index of them yet. A rebuild makes one."
-    return notes if memory.messages.is_there else [*notes, unread]
+def _gap_notes(database: sqlite3.Connection, memory: Memory) -> list[str]:
+    missing = memory.state.manifest.threads - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    notes = [f"{missing:,} threads have no digest and are not found here: run a rebuild."] if missing > 0 else []
+    no_messages = "Comments are not searched: this memory has no index of them yet. A rebuild makes one."
+    return notes if memory.messages.exists else [*notes, no_messages]
 
 
 def steps(memory: Memory) -> int:
-    """Return how often `fill_cache` calls ``tick`` at most."""
+    """Return the maximum number of times that `fill_cache` calls ``tick``."""
     segments = len(memory.index.segments()) + len(memory.messages.segments())
     return segments + len(memory.state.base.digest_paths())
 
 
 class IndexTables(NamedTuple):
-    """The tables of an index in the cache: segments, posting lists, and documents, of which ``row`` is one."""
+    """The tables of an index in the cache: segments, posting lists, and documents. ``row`` makes a document's row."""
 
     segments: str
     postings: str
@@ -194,58 +197,58 @@ def _message_row(entry: IndexEntry) -> tuple[object, ...]:
     return name_of(thread), position, entry.author, entry.role, entry.created_at.isoformat()
 
 
-_THREADS = IndexTables("segments", "postings", "documents", lambda entry: (name_of(entry.id),))
-_MESSAGES = IndexTables("message_segments", "message_postings", "messages", _message_row)
+_THREAD_TABLES = IndexTables("segments", "postings", "documents", lambda entry: (name_of(entry.id),))
+_MESSAGE_TABLES = IndexTables("message_segments", "message_postings", "messages", _message_row)
 
 
 def _sync_segments(
     database: sqlite3.Connection, segments: Mapping[str, IndexSegment], tables: IndexTables, tick: Progress
 ) -> None:
-    known = {name: number for number, name in database.execute(f"SELECT number, name FROM {tables.segments}")}  # noqa: S608 - ours
-    for name in known.keys() - segments.keys():
+    numbers = {name: number for number, name in database.execute(f"SELECT number, name FROM {tables.segments}")}  # noqa: S608 - ours
+    for name in numbers.keys() - segments.keys():
         for table in (tables.postings, tables.documents):
-            database.execute(f"DELETE FROM {table} WHERE segment = ?", (known[name],))  # noqa: S608 - ours
-        database.execute(f"DELETE FROM {tables.segments} WHERE number = ?", (known[name],))  # noqa: S608 - ours
+            database.execute(f"DELETE FROM {table} WHERE segment = ?", (numbers[name],))  # noqa: S608 - ours
+        database.execute(f"DELETE FROM {tables.segments} WHERE number = ?", (numbers[name],))  # noqa: S608 - ours
     for name, segment in segments.items():
         deleted = " ".join(map(str, sorted(segment.deleted)))
-        if name in known:
+        if name in numbers:
             database.execute(f"UPDATE {tables.segments} SET deleted = ? WHERE name = ?", (deleted, name))  # noqa: S608 - ours
         else:
-            asked = f"INSERT INTO {tables.segments} (name, count, deleted) VALUES (?, ?, ?)"  # noqa: S608 - ours
-            number = database.execute(asked, (name, segment.count, deleted)).lastrowid
+            insert = f"INSERT INTO {tables.segments} (name, count, deleted) VALUES (?, ?, ?)"  # noqa: S608 - ours
+            number = database.execute(insert, (name, segment.count, deleted)).lastrowid
             _add_segment(database, segment, number or 0, tables)
         tick(1)
 
 
 def _add_segment(database: sqlite3.Connection, segment: IndexSegment, number: int, tables: IndexTables) -> None:
     try:
-        lists = [
-            (key, number, _packed(documents, levels))
+        postings = [
+            (key, number, _pack_postings(documents, levels))
             for key, documents, levels in segment.items()
-            if key[:1] in _LETTERS
+            if key[:1] in _CACHED_FIELDS
         ]
         entries = [(number, document, *tables.row(segment.entry(document))) for document in range(segment.count)]
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
         raise StoreError(f"the index is damaged ({error!s:.120}); run a rebuild") from error
-    database.executemany(f"INSERT OR IGNORE INTO {tables.postings} VALUES (?, ?, ?)", lists)  # noqa: S608 - ours
+    database.executemany(f"INSERT OR IGNORE INTO {tables.postings} VALUES (?, ?, ?)", postings)  # noqa: S608 - ours
     if entries:
         marks = ", ".join("?" * len(entries[0]))
         database.executemany(f"INSERT INTO {tables.documents} VALUES ({marks})", entries)  # noqa: S608 - ours
 
 
-def _packed(documents: list[int], levels: bytes) -> bytes:
-    """A posting list in the form of the cache. Raises ValueError for a damaged one."""
+def _pack_postings(documents: list[int], levels: bytes) -> bytes:
+    """A posting list in the format of the cache. Raises ValueError for a damaged one."""
     if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
         raise ValueError("a list is damaged")
     return pack(array("I", documents), levels)
 
 
-def _fixes(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
-    found: dict[str, Fixes] = {}
+def _fixes_by_shard(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
+    by_shard: dict[str, Fixes] = {}
     for fix in fixes:
         if fix.commit or fix.refuted:
-            found.setdefault(DIGESTS.path(fix.id), {})[fix.id] = fix
-    return found
+            by_shard.setdefault(DIGESTS.path(fix.id), {})[fix.id] = fix
+    return by_shard
 
 
 def _sync_digests(
@@ -254,17 +257,19 @@ def _sync_digests(
     fixes: Mapping[str, Fixes],
     tick: Progress,
 ) -> None:
-    known = dict(database.execute("SELECT path, mark FROM shards"))
+    marks = dict(database.execute("SELECT path, mark FROM shards"))
     for path, data in shards:
-        looked_up = fixes.get(path, {})
-        told = repr(sorted((str(key), *_facts(fix)) for key, fix in looked_up.items())).encode("utf-8", "replace")
-        mark = blake2b(b"\0".join((data, told)), digest_size=16).hexdigest()
-        if known.pop(path, "") != mark:
+        shard_fixes = fixes.get(path, {})
+        fix_data = repr(sorted((str(key), *_fix_facts(fix)) for key, fix in shard_fixes.items())).encode(
+            "utf-8", "replace"
+        )
+        mark = blake2b(b"\0".join((data, fix_data)), digest_size=16).hexdigest()
+        if marks.pop(path, "") != mark:
             _forget(database, path)
-            _add_shard(database, path, data, looked_up)
+            _add_shard(database, path, data, shard_fixes)
             database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
         tick(1)
-    for path in known:
+    for path in marks:
         _forget(database, path)
         database.execute("DELETE FROM shards WHERE path = ?", (path,))
 
@@ -283,7 +288,7 @@ def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixe
             continue
         digest = _with_fix(line, card, fixes.get(card.id))
         name = name_of(key)
-        for table, column in (("files", "thread"), ("links", "source")):  # from another line for the same thread
+        for table, column in (("files", "thread"), ("links", "source")):  # rows of another line for the same thread
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
         row = (name, path, digest, card.updated_at.isoformat(), decided)
@@ -293,27 +298,27 @@ def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixe
         database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card_of(digest) or card))
 
 
-def _facts(fix: FixInfo) -> tuple[str, str, bool]:
+def _fix_facts(fix: FixInfo) -> tuple[str, str, bool]:
     return fix.ref, fix.release or "", fix.refuted
 
 
 def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
-    """The digest with what was looked up about the fix that it names."""
+    """The digest, updated with what was looked up about its fix."""
     if fix is None or fix.ref != (card.ending.fix or card.ending.claimed):
         return line
-    ending = proven(card, not fix.refuted).ending
+    ending = apply_merge_state(card, not fix.refuted).ending
     release = ending.release or (fix.release or "" if ending.fix else "")
-    told = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
+    outcome = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
     fields = json.loads(line)
-    return json.dumps(fields | {"outcome": fields["outcome"] | told}, ensure_ascii=False)
+    return json.dumps(fields | {"outcome": fields["outcome"] | outcome}, ensure_ascii=False)
 
 
 def _links(card: Card) -> set[tuple[str, str, str]]:
-    """The links of a thread; only the strongest kind of several to one thread."""
-    found = {name_of(number): "reference" for number in card.references}
+    """The links of a thread; of several to one thread, only the strongest kind."""
+    kinds = {name_of(number): "reference" for number in card.references}
     if card.ending.fix.startswith("#") and card.ending.fix[1:].isdecimal():
-        found[f"#{int(card.ending.fix[1:])}"] = "fix"
+        kinds[f"#{int(card.ending.fix[1:])}"] = "fix"
     if card.duplicate_of is not None:
-        found[name_of(card.duplicate_of)] = "duplicate"
+        kinds[name_of(card.duplicate_of)] = "duplicate"
     own = name_of(card.id)
-    return {(own, target, kind) for target, kind in found.items() if target != own}
+    return {(own, target, kind) for target, kind in kinds.items() if target != own}

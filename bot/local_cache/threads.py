@@ -13,36 +13,36 @@ from bot.local_cache.sessions import session_named
 from bot.memory.shards import DIGESTS
 from bot.questions.requests import keys_of
 from bot.reading.digest import digest
-from bot.recall.library import WithoutWords
+from bot.recall.library import RedactedLibrary
 
 if TYPE_CHECKING:
     from bot.memory.memory import Memory
 
 
-def thread_named(place: LocalMemory, text: str) -> Thread | None:
-    """Return the thread of this name, without words of people in `ignore.people`; a session only if no thread fits."""
-    keys = keys_of(text, place.repo)
-    if not place.missing:
-        with open_records(place) as memory:
-            found = WithoutWords(memory, settings_of(place).ignore.people).records(keys)
+def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
+    """Return the thread with this name, without words of people in `ignore.people`; else the session with this name."""
+    keys = keys_of(text, local_memory.repo)
+    if not local_memory.missing:
+        with open_records(local_memory) as memory:
+            found = RedactedLibrary(memory, settings_of(local_memory).ignore.people).records(keys)
         for key in keys:
-            if isinstance(one := found.get(key), Thread):
-                return one
-    return session_named(place, next(key for key in keys if isinstance(key, str)))
+            if isinstance(thread := found.get(key), Thread):
+                return thread
+    return session_named(local_memory, next(key for key in keys if isinstance(key, str)))
 
 
-def card_named(place: LocalMemory, thread: Thread) -> Card:
+def card_named(local_memory: LocalMemory, thread: Thread) -> Card:
     """Return the card of a thread; made from the thread if the memory has none."""
-    known = place.local_cache.cards([thread.id]).get(thread.id)
-    known = known or card_of(DIGESTS.line(digest(thread, repo=place.repo or None)) or "")
-    assert known is not None
-    return known
+    card = local_memory.local_cache.cards([thread.id]).get(thread.id)
+    card = card or card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
+    assert card is not None
+    return card
 
 
 @contextmanager
-def open_records(place: LocalMemory) -> Iterator[Memory]:
+def open_records(local_memory: LocalMemory) -> Iterator[Memory]:
     """Open the whole memory with its records, as it was when the cache was opened. Slow to load."""
     from bot.local_cache.sync import memory_of
 
-    with memory_of(place) as memory:
+    with memory_of(local_memory) as memory:
         yield memory

@@ -17,12 +17,12 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from bot import __version__
-from bot.comment.clean_text import cut, one_line
-from bot.errors import PrecedentError, UserError, bug
+from bot.comment.clean_text import one_line, truncate
+from bot.errors import PrecedentError, UserError, bug_report
 from bot.mcp.tools import ANSWERS, CITING, INSTRUCTIONS, MAX_QUOTED, TITLES, TOOLS, ToolAnswer, ToolContext, refusal
 
 AT_ONCE = 4
-"""Calls that are answered at the same time; others wait."""
+"""Calls answered at the same time; others wait."""
 
 MAX_ERROR = 500
 """Characters of an error."""
@@ -32,7 +32,7 @@ _READS_ONLY = types.ToolAnnotations(
 )
 
 
-def _offered(run: Any) -> Tool:
+def _make_tool(run: Any) -> Tool:
     description = " ".join([*run.__doc__.split(), CITING])
     return Tool.from_function(
         run, title=TITLES[run.__name__], description=description, context_kwarg="tools",
@@ -40,11 +40,11 @@ def _offered(run: Any) -> Tool:
     )  # fmt: skip
 
 
-OFFERED = {run.__name__: _offered(run) for run in TOOLS}
+OFFERED = {run.__name__: _make_tool(run) for run in TOOLS}
 
 
 def serve(context: ToolContext, wire: BinaryIO) -> None:
-    """Answer what comes on stdin, on ``wire``, until stdin ends."""
+    """Answer requests from stdin on ``wire``, until stdin ends."""
     anyio.run(_serve, context, wire)
 
 
@@ -60,13 +60,13 @@ def server_of(context: ToolContext) -> Server[Any]:
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[listed(tool) for tool in OFFERED.values()])
+        return types.ListToolsResult(tools=[describe_tool(tool) for tool in OFFERED.values()])
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in OFFERED:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: there are {', '.join(OFFERED)}")
         call = partial(answer, context, params.name, params.arguments or {})
-        return _result(await run_sync(call, abandon_on_cancel=True, limiter=limiter))
+        return _call_result(await run_sync(call, abandon_on_cancel=True, limiter=limiter))
 
     server: Server[Any] = Server(
         "precedent",
@@ -80,7 +80,7 @@ def server_of(context: ToolContext) -> Server[Any]:
     return server
 
 
-def listed(tool: Tool) -> types.Tool:
+def describe_tool(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -91,37 +91,39 @@ def listed(tool: Tool) -> types.Tool:
     )
 
 
-def answer(context: ToolContext, name: str, given: Mapping[str, object]) -> ToolAnswer:
-    """Run a tool. Never raises: an error of any kind becomes an answer that failed."""
+def answer(context: ToolContext, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
+    """Run a tool. Never raises: any error becomes a failed answer."""
     tool = OFFERED[name]
     try:
-        request = tool.fn(context, **checked_arguments(tool, given))
-        from bot.mcp.answers import answer_to  # the session starts without it
+        request = tool.fn(context, **checked_arguments(tool, arguments))
+        from bot.mcp.answers import answer_to  # loaded on the first call, so that a session starts faster
 
         return answer_to(context, request)
     except PrecedentError as error:
-        return ToolAnswer({}, cut(one_line(str(error)), MAX_ERROR), failed=True)
-    except Exception as error:  # noqa: BLE001 - the agent gets a line, and the server goes on
+        return ToolAnswer({}, truncate(one_line(str(error)), MAX_ERROR), failed=True)
+    except Exception as error:  # noqa: BLE001 - the agent gets one line, and the server goes on
         import traceback
 
         traceback.print_exc(file=sys.stderr)
-        return ToolAnswer({}, bug(error), failed=True)
+        return ToolAnswer({}, bug_report(error), failed=True)
 
 
-def checked_arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
-    """The checked arguments; null counts as not given. UserError names the first that is wrong."""
-    known = tool.parameters["properties"]
-    if unknown := next((name for name in given if name not in known), None):
-        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+def checked_arguments(tool: Tool, arguments: Mapping[str, object]) -> dict[str, Any]:
+    """The validated arguments; null counts as not given. UserError names the first invalid one."""
+    properties = tool.parameters["properties"]
+    if unknown := next((name for name in arguments if name not in properties), None):
+        takes = f"it takes {', '.join(properties)}" if properties else "it takes none"
         raise UserError(f"there is no parameter {one_line(unknown)[:MAX_QUOTED]!r}: {takes}")
     try:
-        return tool.fn_metadata.validate_arguments({name: one for name, one in given.items() if one is not None})
+        return tool.fn_metadata.validate_arguments(
+            {name: value for name, value in arguments.items() if value is not None}
+        )
     except ValueError as error:
-        raise refusal(error, known) from None
+        raise refusal(error, properties) from None
 
 
-def _result(told: ToolAnswer) -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(text=told.text)]
-    if told.failed:
+def _call_result(tool_answer: ToolAnswer) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [types.TextContent(text=tool_answer.text)]
+    if tool_answer.failed:
         return types.CallToolResult(content=content, is_error=True)
-    return types.CallToolResult(content=content, structured_content=told.data)
+    return types.CallToolResult(content=content, structured_content=tool_answer.data)

@@ -1,4 +1,4 @@
-"""One state of the store as far as it can be read, and notes about damage in it."""
+"""One state of the store, as far as it can be read, and notes about damage in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
-from bot.files import is_fit
+from bot.files import is_safe_path
 from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGE_PARTS, MESSAGES, PARTS, Manifest, decode_manifest
 from bot.memory.model_store import MODEL_FOLDER
 from bot.memory.places import RECORD_FOLDER, record_path
-from bot.memory.records import CorruptRecord, decode_record, in_order
+from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
 from bot.memory.shards import (
     ANSWERS,
     CLUSTERS,
@@ -40,37 +40,37 @@ _OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(sche
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:
-    """The files that a run needs of these threads: the record of each, and its shards."""
+    """The files that a run needs for these threads: the record of each, and its shards."""
     schemas = EVENT_SCHEMAS
     return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(s.path(key) for s in schemas))))
 
 
 class Notes(list[str]):
-    """What a maintainer should know about a memory: each note once, in order; for damage, whether it was repaired."""
+    """Notes for a maintainer about a memory, each once, in order; those on damage say whether it was repaired."""
 
     def __init__(self) -> None:
         super().__init__()
         self._faults: dict[str, tuple[str, str]] = {}
 
     def add(self, text: str) -> None:
-        """Note something that stays true."""
+        """Add a note that stays true."""
         if text not in self:
             self.append(text)
 
-    def fault(self, place: str, now: str, repaired: str) -> None:
-        """Note damage: ``now`` says that it is there; ``repaired`` that it was, empty if not worth a line."""
-        self._faults.setdefault(place, (now, repaired))
+    def fault(self, path: str, now: str, repaired: str) -> None:
+        """Note damage. ``now`` describes it as present, ``repaired`` as past; empty if that is not worth a line."""
+        self._faults.setdefault(path, (now, repaired))
         self.add(now)
 
-    def settle(self, look: Callable[[Iterable[str]], None]) -> None:
-        """Report damage that has been repaired as repaired. ``look`` looks at these places again and notes the damage
+    def settle(self, recheck: Callable[[Iterable[str]], None]) -> None:
+        """Report damage that has been repaired as repaired. ``recheck`` reads these paths again and notes the damage
         that is still there."""
-        found, self._faults = self._faults, {}
-        reported = {now for now, _ in found.values()}
+        faults, self._faults = self._faults, {}
+        reported = {now for now, _ in faults.values()}
         self[:] = [note for note in self if note not in reported]
-        look(found)
-        for place, (_, repaired) in found.items():
-            if repaired and place not in self._faults:
+        recheck(faults)
+        for path, (_, repaired) in faults.items():
+            if repaired and path not in self._faults:
                 self.add(repaired)
 
 
@@ -78,13 +78,13 @@ class BaseState:
     """Reads one snapshot, each file once. Damage goes into ``notes`` instead of being raised.
 
     ``expected`` names files that will be read, so that they are fetched together. Raises ForeignFormat for a format
-    that this version does not read, StoreError for a branch that holds something else than a memory.
+    that this version does not read, StoreError for a branch that contains something other than a memory.
     """
 
     def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = ()) -> None:
         self.snapshot, self.notes = snapshot, notes
         self.files: dict[str, bytes | None] = {}
-        """The files read so far; None for those that the store does not have."""
+        """The files read so far; None for files that are not in the store."""
         self.known: dict[ThreadId, Record | None] = {}
         """The records read so far; None for one that is absent or damaged."""
         self.read([MANIFEST_PATH, *expected])
@@ -93,10 +93,10 @@ class BaseState:
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         """The records of these threads, without unknown and damaged ones.
 
-        The requests, fixes and comments of these threads are fetched along with them, as callers ask for them next.
+        The requests, fixes and comments of these threads are fetched along with them, as callers need them next.
         """
-        wanted = list(dict.fromkeys(ids))
-        missing = {record_path(key): key for key in wanted if key not in self.known}
+        keys = list(dict.fromkeys(ids))
+        missing = {record_path(key): key for key in keys if key not in self.known}
         if missing:
             self.known.update(dict.fromkeys(missing.values()))
             shards = {schema.path(key) for schema in (REQUESTS, FIXES, COMMENTS) for key in missing.values()}
@@ -104,46 +104,46 @@ class BaseState:
             for path, key in missing.items():
                 if path in files:
                     self.known[key] = self.decode(path, files[path])
-        return {key: record for key in wanted if (record := self.known[key]) is not None}
+        return {key: record for key in keys if (record := self.known[key]) is not None}
 
     def values(self, schema: StoredShard[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
-        """What the shards of this schema hold for these threads, as far as it can be read."""
-        wanted: dict[str, list[ThreadId]] = {}
+        """The values of these threads in the shards of this schema, as far as they can be read."""
+        keys_by_path: dict[str, list[ThreadId]] = {}
         for key in dict.fromkeys(ids):
-            wanted.setdefault(schema.path(key), []).append(key)
-        found: dict[ThreadId, Value] = {}
-        for path, data in self.read(sorted(wanted)).items():
-            found |= self._parse(schema, path, data, wanted[path])
-        return found
+            keys_by_path.setdefault(schema.path(key), []).append(key)
+        result: dict[ThreadId, Value] = {}
+        for path, data in self.read(sorted(keys_by_path)).items():
+            result |= self._parse(schema, path, data, keys_by_path[path])
+        return result
 
-    def every(self, schema: StoredShard[Value]) -> dict[ThreadId, Value]:
-        paths = schema.among(self.snapshot.paths(schema.folder))
-        found: dict[ThreadId, Value] = {}
+    def all_values(self, schema: StoredShard[Value]) -> dict[ThreadId, Value]:
+        paths = schema.select_paths(self.snapshot.paths(schema.folder))
+        result: dict[ThreadId, Value] = {}
         for start in range(0, len(paths), CHUNK):
             for path, data in self.read(paths[start : start + CHUNK]).items():
-                found |= self._parse(schema, path, data)
-        return found
+                result |= self._parse(schema, path, data)
+        return result
 
     def digest_paths(self) -> list[str]:
-        return sorted(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
+        return sorted(DIGESTS.select_paths(self.snapshot.paths(DIGESTS.folder)))
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
-        """All shards of digests with their paths, as they are stored."""
+        """All shards of digests with their paths, as stored."""
         paths = self.digest_paths()
         for start in range(0, len(paths), CHUNK):
             yield from sorted(self.contents(paths[start : start + CHUNK]).items())
 
-    def look_at(self, places: Iterable[str]) -> None:
-        """Read again what was damaged in an earlier state, and note what is still damaged."""
-        for path, data in self.read(places).items():
-            if in_order([path]):
+    def recheck(self, damaged_paths: Iterable[str]) -> None:
+        """Read files that were damaged in an earlier state, and note those that still are."""
+        for path, data in self.read(damaged_paths).items():
+            if sorted_record_paths([path]):
                 self.decode(path, data)
             for schema in _STORED:
-                if schema.among([path]):
+                if schema.select_paths([path]):
                     self._parse(schema, path, data)
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files. Each is fetched once, as a remote store costs a round trip."""
+        """The contents of these files. Each is fetched only once, as a remote store costs a round trip."""
         wanted = list(paths)
         missing = [path for path in wanted if path not in self.files]
         if missing:
@@ -152,20 +152,22 @@ class BaseState:
         return {path: data for path in wanted if (data := self.files[path]) is not None}
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, not kept here. A symlink or a huge file counts as damaged."""
+        """The contents of these files, without caching them. A symlink or a huge file counts as damaged."""
         wanted = dict.fromkeys(paths)
-        odd: dict[str, bytes] = {}
+        unreadable: dict[str, bytes] = {}
         while True:
             try:
-                return self.snapshot.read(path for path in wanted if path not in odd) | odd
+                return self.snapshot.read(path for path in wanted if path not in unreadable) | unreadable
             except UnreadableFile as error:
-                if error.paths <= odd.keys():
+                if error.paths <= unreadable.keys():
                     raise
-                odd |= dict.fromkeys(error.paths, _DAMAGED)
+                unreadable |= dict.fromkeys(error.paths, _DAMAGED)
 
-    def every_path(self, folder: str) -> list[str]:
-        """All that lies in the folder, ours or not, under names that a store takes."""
-        return [path for path in (*self.snapshot.paths(folder), *self.snapshot.foreign_files(folder)) if is_fit(path)]
+    def all_paths(self, folder: str) -> list[str]:
+        """All paths in the folder, ours or not, whose names a store accepts."""
+        return [
+            path for path in (*self.snapshot.paths(folder), *self.snapshot.foreign_files(folder)) if is_safe_path(path)
+        ]
 
     def decode(self, path: str, data: bytes) -> Record | None:
         """The record in the file at ``path``; None, and a note, where it is damaged."""
@@ -189,7 +191,7 @@ class BaseState:
 
     def _read_manifest(self) -> Manifest:
         data = self.files[MANIFEST_PATH]
-        count = len(in_order(self.snapshot.paths(RECORD_FOLDER)))
+        count = len(sorted_record_paths(self.snapshot.paths(RECORD_FOLDER)))
         try:
             manifest = decode_manifest(data) if data is not None else Manifest()
             fault = "missing" if data is None and count else ""
@@ -205,9 +207,9 @@ class BaseState:
         return replace(manifest, threads=count)
 
     def _refuse_other_branch(self) -> None:
-        """Never write into a branch that holds something else, or squash it."""
-        strange = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
-        if strange:
+        """Never write to or squash a branch that contains something else."""
+        foreign = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
+        if foreign:
             raise StoreError(
-                f"there is {strange[:80]!r} where memory is to be kept, and no memory: choose another branch or folder"
+                f"there is {foreign[:80]!r} where memory is to be kept, and no memory: choose another branch or folder"
             )

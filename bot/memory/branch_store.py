@@ -21,18 +21,18 @@ from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
     MAX_CHECKOUT,
     MAX_FILE,
-    below,
-    checked,
-    checked_all,
-    checked_folder,
-    is_fit,
+    check_folder,
+    check_path,
+    check_paths,
+    is_below,
+    is_safe_path,
     lock_within,
     on_disk,
     refuse_clashes,
 )
 from bot.git.errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.git.objects import Commit
-from bot.git.remote import OwnRemote, Remote, at, checked_branch
+from bot.git.remote import OwnRemote, Remote, as_remote, checked_branch
 from bot.git.repository import (
     FILE_MODE,
     TIP,
@@ -42,19 +42,19 @@ from bot.git.repository import (
     Git,
     TreeEntry,
     all_files,
-    changed,
-    differing,
+    apply_changes,
+    drop_unchanged,
     import_stream,
 )
 from bot.memory.places import CLONE
-from bot.memory.store import Edits, Snapshot, flat, inside
+from bot.memory.store import Edits, Snapshot, check_flat, relative_to
 
 _LOG = logging.getLogger(__name__)
 _FILTER = "blob:none"
 _TEMPORARY = "precedent-"
 
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
-"""Errors that a fresh clone would not cure."""
+"""Errors that a fresh clone would not fix."""
 
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 _PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
@@ -64,8 +64,8 @@ _PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
 class Growth:
     """How much the branch has grown since it was last squashed: commits, and at most how many bytes were pushed.
 
-    ``past`` names its history since then, "" if it was never squashed: a kept clone with another ``past`` holds objects
-    that were given up. All three are stored in the message of the tip, the only commit that a shallow fetch is sure to
+    ``past`` identifies its history since then, "" if it was never squashed: a kept clone with another ``past`` contains
+    discarded objects. All three are stored in the message of the tip, the only commit that a shallow fetch is sure to
     see.
     """
 
@@ -75,14 +75,14 @@ class Growth:
 
     @classmethod
     def of(cls, message: str) -> Growth:
-        """The trailers of a commit's message; all zero where it has none."""
-        found = {name: int(number) for name, number in _COUNTS.findall(message)}
+        """Parse the trailers of a commit's message; all zero if it has none."""
+        counts = {name: int(number) for name, number in _COUNTS.findall(message)}
         past = _PAST.search(message)
-        return cls(found.get("Commits", 0), found.get("Bytes", 0), past[1] if past else "")
+        return cls(counts.get("Commits", 0), counts.get("Bytes", 0), past[1] if past else "")
 
     def with_trailers(self, message: str) -> str:
-        """``message`` with these trailers and a nonce. Without it, two runs that make the same change in one second
-        would make the same commit, and each would take the other's push for its own."""
+        """``message`` with these trailers and a nonce. Without the nonce, two runs that make the same change in one
+        second would make the same commit, and each would mistake the other's push for its own."""
         counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
         past = f"Precedent-Past: {self.past}\n" if self.past else ""
         return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
@@ -97,41 +97,41 @@ class BranchSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
-        if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
-            raise UnreadableFile(_what_is_odd(odd[0], wanted[odd[0]]), odd)
+        wanted = {path: self.files[path] for path in check_paths(paths) if path in self.files}
+        if irregular := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
+            raise UnreadableFile(_describe_odd(irregular[0], wanted[irregular[0]]), irregular)
         contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
         if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
             raise UnreadableFile(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
         return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
-        folder = checked_folder(prefix)
-        return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
+        folder = check_folder(prefix)
+        return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and is_below(path, folder))
 
     def foreign_files(self, prefix: str) -> list[str]:
-        folder = checked_folder(prefix)
+        folder = check_folder(prefix)
         return sorted(path for path, entry in self.files.items() if _is_foreign(path, entry, folder))
 
     def checkout(self, prefix: str) -> Path:
-        folder = checked_folder(prefix)
+        folder = check_folder(prefix)
         names: dict[str, list[str]] = {}
         for path, entry in self.files.items():
-            if below(path, folder):
+            if is_below(path, folder):
                 if entry.mode != FILE_MODE:
-                    raise UnreadableFile(_what_is_odd(checked(path), entry), [path])
-                names.setdefault(entry.oid, []).append(inside(flat(path, folder), folder))
-        return self._store.written(names)
+                    raise UnreadableFile(_describe_odd(check_path(path), entry), [path])
+                names.setdefault(entry.oid, []).append(relative_to(check_flat(path, folder), folder))
+        return self._store.write_checkout(names)
 
 
 class BranchStore:
     """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
 
-    With a folder to ``keep``, the clone stays there for the next caller that has the folder to itself; it is cloned
-    again once the branch has given up its past. A write makes a commit on the tip and pushes it without force. When the
+    With a folder to ``keep``, the clone stays there for the next caller with exclusive use of the folder; it is cloned
+    again once the branch has been squashed. A write makes a commit on the tip and pushes it without force. When the
     branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write makes one commit without
-    a past instead and pushes it by lease: it replaces exactly the tip that was read, or TipMoved is raised. Where the
-    server forbids that, the write is an ordinary one, unless a squash was asked for.
+    parents instead and pushes it with a lease: it replaces exactly the tip that was read, or TipMoved is raised. If the
+    server forbids that, the write is an ordinary one, unless a squash was requested.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class BranchStore:
         self._ref = f"refs/heads/{checked_branch(branch)}"
         self._limit = Growth(squash_after, squash_bytes)
         self._keep = keep
-        self._folder = _temporary(keep)
-        self._git = Git((keep or self._folder) / CLONE, at(url, token))
+        self._folder = _make_temporary_folder(keep)
+        self._git = Git((keep or self._folder) / CLONE, as_remote(url, token))
         if keep and self._git.exists():
             self._git.tidy()
         self._newest: BranchSnapshot | None = None
@@ -163,7 +163,7 @@ class BranchStore:
     def close(self) -> None:
         """End git's processes, and remove the checkouts and the clone unless it is kept.
 
-        A clone that this store squashed from is removed too, as it holds all that was given up.
+        A clone that this store squashed from is removed too, as it contains everything that was discarded.
         """
         self._git.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -171,75 +171,75 @@ class BranchStore:
             self._remove_clone()
 
     def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
-        """The newest state; all that ``want`` names is fetched along with it.
+        """The newest state; everything that ``want`` names is fetched along with it.
 
         Takes three requests, and two more for contents; two in total if nothing happened since this store's last write.
         """
-        folders = [checked_folder(name) for name in want]
-        snapshot = self._known() or self._fetched()
-        self._bring(
+        folders = [check_folder(name) for name in want]
+        snapshot = self._last_write() or self._fetch_or_repair()
+        self._fetch_missing(
             {
                 entry.oid
                 for path, entry in snapshot.files.items()
-                if entry.mode == FILE_MODE and any(path == folder or below(path, folder) for folder in folders)
+                if entry.mode == FILE_MODE and any(path == folder or is_below(path, folder) for folder in folders)
             }
         )
         return snapshot
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> BranchSnapshot:
         assert isinstance(base, BranchSnapshot)
-        asked = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in checked_all(edits)}
-        changes = differing(base.files, asked)
+        blobs = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in check_paths(edits)}
+        changes = drop_unchanged(base.files, blobs)
         if not (changes or (squash and base.commit)):
             return base
-        files = changed(base.files, changes)
+        files = apply_changes(base.files, changes)
         refuse_clashes(files)
         self._newest = None
-        self._newest = BranchSnapshot(self, self._pushed(base, changes, message, squash=squash), files)
+        self._newest = BranchSnapshot(self, self._push_changes(base, changes, message, squash=squash), files)
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these blobs, missing ones fetched together; those of more than MAX_FILE bytes left out."""
+        """The contents of these blobs, except those of more than MAX_FILE bytes. Missing ones are fetched together."""
         distinct = list(dict.fromkeys(oids))
-        self._bring(distinct)
+        self._fetch_missing(distinct)
         return dict(self._git.objects.read(distinct, MAX_FILE)) if distinct else {}
 
-    def written(self, names: dict[str, list[str]]) -> Path:
-        """A new folder with the blobs (id → file names in it), missing ones fetched together.
+    def write_checkout(self, names: dict[str, list[str]]) -> Path:
+        """Write these blobs (id → file names) to a new folder; missing ones are fetched together.
 
         Files that do not fit into MAX_CHECKOUT bytes are left out and count as damaged: ours are never that large.
         """
-        self._bring(names)
-        left = MAX_CHECKOUT
+        self._fetch_missing(names)
+        remaining = MAX_CHECKOUT
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
             for oid, content in self._git.objects.read(names):
                 for name in names[oid]:
-                    left -= len(content)
-                    if left >= 0:
+                    remaining -= len(content)
+                    if remaining >= 0:
                         (folder / name).write_bytes(content)
         return folder
 
-    def _known(self) -> BranchSnapshot | None:
-        """This store's own last write, when it is still the newest."""
+    def _last_write(self) -> BranchSnapshot | None:
+        """This store's own last write, if it is still the newest state."""
         if self._newest and self._git.remote_tip(self._ref) != self._newest.revision:
             self._newest = None
         return self._newest
 
-    def _fetched(self) -> BranchSnapshot:
-        past = self._past()
+    def _fetch_or_repair(self) -> BranchSnapshot:
+        past = self._clone_past()
         try:
-            found = self._fetch()
-            if past in (None, self._past()) or not found.commit:
-                return found
+            snapshot = self._fetch()
+            if past in (None, self._clone_past()) or not snapshot.commit:
+                return snapshot
         except GitError as error:
-            if not self._is_damage(error):
+            if not self._may_be_damage(error):
                 raise
         self._clone_again()
         return self._fetch()
 
-    def _is_damage(self, error: GitError) -> bool:
-        """Whether another clone may cure it."""
+    def _may_be_damage(self, error: GitError) -> bool:
+        """Whether cloning again may help."""
         is_damage = self._keep is not None and not isinstance(error, _REMOTE)
         if is_damage:
             _LOG.warning("a kept clone was damaged and is cloned again: %s", error)
@@ -265,8 +265,8 @@ class BranchStore:
         commit = self._git.objects.commit(TIP)
         return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
 
-    def _past(self) -> str | None:
-        """The past of the commit that a kept clone was last brought to; None without a clone or a commit."""
+    def _clone_past(self) -> str | None:
+        """The past of the commit that a kept clone last fetched; None without a clone or a commit."""
         if self._keep is None or not self._git.exists():
             return None
         try:
@@ -279,29 +279,29 @@ class BranchStore:
         if self._keep:
             shutil.rmtree(self._keep / CLONE, ignore_errors=True)
 
-    def _bring(self, oids: Iterable[str]) -> None:
+    def _fetch_missing(self, oids: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(oids))
         absent = self._git.objects.absent(distinct) if distinct else []
         if absent:
             self._git.fetch_objects(absent, _FILTER)
 
-    def _pushed(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
-        """The new tip. Unless it was asked for, a squash that the server's rules forbid is put off until the limits are
-        reached again."""
+    def _push_changes(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
+        """Push a commit and return it. A squash that the server's rules forbid is postponed until the limits are
+        reached again, unless it was requested."""
         before = Growth.of(base.commit.message) if base.commit else Growth()
         size = before.bytes + sum(blob.packed() for blob in changes.values() if blob)
-        now = replace(before, commits=before.commits + 1, bytes=size)
-        if base.commit and (squash or now.commits > self._limit.commits or now.bytes > self._limit.bytes):
-            alone = Growth(commits=1, past=secrets.token_hex(8))
+        growth = replace(before, commits=before.commits + 1, bytes=size)
+        if base.commit and (squash or growth.commits > self._limit.commits or growth.bytes > self._limit.bytes):
+            squashed = Growth(commits=1, past=secrets.token_hex(8))
             try:
-                draft = CommitDraft("", base.commit.tree, alone.with_trailers(message), int(time.time()))
+                draft = CommitDraft("", base.commit.tree, squashed.with_trailers(message), int(time.time()))
                 return self._push(draft, changes, lease=base.revision)
             except RemoteRefused as error:
                 if squash:
                     raise
                 _LOG.warning("the branch was not squashed: %s", error)
-                now = replace(alone, past=before.past)
-        return self._push(CommitDraft(base.revision, "", now.with_trailers(message), int(time.time())), changes)
+                growth = replace(squashed, past=before.past)
+        return self._push(CommitDraft(base.revision, "", growth.with_trailers(message), int(time.time())), changes)
 
     def _push(self, draft: CommitDraft, changes: Changes, lease: str = "") -> Commit:
         with on_disk("write a commit"), import_stream(draft, changes, self._folder) as stream:
@@ -311,13 +311,13 @@ class BranchStore:
         except GitError as error:
             if isinstance(error, _REMOTE):
                 raise
-            self._check_move(error, lease or draft.parent, made.oid)
+            self._check_tip(error, lease or draft.parent, made.oid)
         self._has_squashed |= bool(lease)
         return Commit(made.oid, made.tree, draft.message)
 
-    def _check_move(self, error: GitError, base: str, made: str) -> None:
+    def _check_tip(self, error: GitError, base: str, made: str) -> None:
         """Raises TipMoved when the branch has left ``base``, unless this push brought it to ``made``."""
-        if type(error) is not PushRejected:  # a lost answer and a deleted branch show only in where the branch is now
+        if type(error) is not PushRejected:  # only the present tip reveals a lost answer or a deleted branch
             tip = self._git.remote_tip(self._ref)
             if tip == made:
                 return
@@ -326,24 +326,24 @@ class BranchStore:
         raise TipMoved(str(error)) from error
 
 
-def _temporary(keep: Path | None) -> Path:
-    """A folder that goes with the store. Whatever a killed store left next to it is removed now."""
+def _make_temporary_folder(keep: Path | None) -> Path:
+    """Make a folder that lasts as long as the store. Leftovers of killed stores next to it are removed."""
     with on_disk("make a temporary folder"):
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
-            for left in keep.glob(f"{_TEMPORARY}*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for leftover in keep.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=keep))
 
 
-def _what_is_odd(path: str, entry: TreeEntry) -> str:
+def _describe_odd(path: str, entry: TreeEntry) -> str:
     kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
     return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
 def _is_foreign(path: str, entry: TreeEntry, folder: str) -> bool:
-    is_odd = "/" in inside(path, folder) or entry.mode != FILE_MODE or not is_fit(path)
-    return path == folder or (below(path, folder) and is_odd)
+    is_odd = "/" in relative_to(path, folder) or entry.mode != FILE_MODE or not is_safe_path(path)
+    return path == folder or (is_below(path, folder) and is_odd)
 
 
 # -- a clone that is kept ----------------------------------------------------------------------------------------------
@@ -356,31 +356,31 @@ _FRESH = "fresh.git"
 
 
 class CachedBranch(BranchStore):
-    """The tip of a branch in the folder ``keep``. With ``fetches`` False: as it was last fetched.
+    """The tip of a branch in the folder ``keep``; with ``fetches`` False, as last fetched.
 
-    Callers hold `alone` while one is open.
+    Callers hold `lock_folder` while one is open.
     """
 
     def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool) -> None:
         if fetches and len(list((keep / CLONE / "objects" / "pack").glob("*.pack"))) > _MOST_PACKS:
             shutil.rmtree(keep / CLONE, ignore_errors=True)
         super().__init__(remote, branch, keep=keep)
-        self._fetches, self._remote, self._place = fetches, remote, keep / CLONE
+        self._fetches, self._remote, self._clone = fetches, remote, keep / CLONE
 
-    def _is_damage(self, _: GitError) -> bool:
-        """Assumes damage: only another clone shows whether this one was damaged or the remote failed."""
+    def _may_be_damage(self, _: GitError) -> bool:
+        """Assume damage: only another clone shows whether this one was damaged or the remote failed."""
         return self._fetches
 
     def _clone_again(self) -> None:
-        """Keeps the clone until another one has been fetched."""
-        fresh = self._place.with_name(_FRESH)
+        """Keep the old clone until the new one has been fetched."""
+        fresh = self._clone.with_name(_FRESH)
         shutil.rmtree(fresh, ignore_errors=True)
         with Git(fresh, self._remote) as git:
             git.init()
             with suppress(RefMissing):
                 git.fetch_tip(self._ref, [])
         self._remove_clone()
-        fresh.rename(self._place)
+        fresh.rename(self._clone)
 
     def _fetch(self) -> BranchSnapshot:
         if self._fetches:
@@ -396,8 +396,8 @@ class CachedBranch(BranchStore):
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the folder. Raises StoreError after waiting for a minute."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes out of the folder. Raises StoreError after waiting one minute."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -423,7 +423,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """The commit that a branch is at; ``at`` is when it was written, None if its time is not valid."""
+    """The commit that a branch points to; ``at`` is when it was written, None if its time is invalid."""
 
     oid: str
     at: datetime | None
@@ -434,7 +434,7 @@ def read_tip(url: str | Remote, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``; None if there is no such branch. Takes two requests."""
     ref = f"refs/heads/{checked_branch(branch)}"
     with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        with Git(Path(folder) / "tip.git", at(url, None)) as git:
+        with Git(Path(folder) / "tip.git", as_remote(url, None)) as git:
             git.init()
             try:
                 git.fetch_tip(ref, ["tree:0", "blob:none"])

@@ -1,4 +1,4 @@
-"""The store in a plain folder: the files as anyone can read them, and a journal next to them."""
+"""The store in a plain folder: the files themselves, readable by anyone, and a journal next to them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from bot.files import (
     MAX_CHECKOUT,
     MAX_DEPTH,
     MAX_FILES,
-    below,
-    checked,
-    checked_all,
-    checked_folder,
+    check_folder,
+    check_path,
+    check_paths,
     copy_regular,
-    detour,
+    find_symlink,
     flush,
+    is_below,
     is_regular,
     lock_within,
     on_disk,
+    read_regular,
     refuse_clashes,
-    refuse_detour,
-    regular_bytes,
+    refuse_symlinks,
     replace,
 )
-from bot.git.checkout import CheckoutGit, NoAnswer, top_of
-from bot.memory.store import Edits, Snapshot, flat, inside
+from bot.git.checkout import CheckoutGit, NoAnswer, find_top
+from bot.memory.store import Edits, Snapshot, check_flat, relative_to
 
 FOLDER = ".store"
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
 _MOST_REVISION = 15
 _MOST_PLAN = 32_000_000
-"""Bytes of a plan of MAX_FILES files."""
+"""Most bytes in a plan of MAX_FILES files."""
 
 _HIDDEN = frozenset({FOLDER, ".git"})
 _KEPT = 32
@@ -50,35 +50,35 @@ _PATIENCE = 60.0
 
 
 class Journal:
-    """The journal of the store in ``root``. Callers hold `locked` around everything else."""
+    """The journal of the store in ``root``. Callers hold `lock` around everything else."""
 
     def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
-        self._root, self._own = root, root / FOLDER
-        self._changes = self._own / "changes"
+        self._root, self._folder = root, root / FOLDER
+        self._changes = self._folder / "changes"
         self._leaves_traces = leaves_traces
 
     @contextmanager
-    def locked(self, *, alone: bool) -> Iterator[None]:
-        """Keep writers out, and with ``alone`` readers too. Raises StoreError after waiting for a minute.
+    def lock(self, *, exclusive: bool) -> Iterator[None]:
+        """Keep writers out, and with ``exclusive`` readers too. Raises StoreError after waiting one minute.
 
-        Reads without a lock if this account cannot write, or if there is no lock file and no traces are to be left.
+        Reads without a lock if this account cannot write, or if there is no lock file and none may be left behind.
         """
-        self._refuse_odd()
-        may_lock = self._leaves_traces or (self._own / "lock").is_file()
-        if not alone and not (self._root.is_dir() and may_lock):
+        self._refuse_foreign()
+        may_lock = self._leaves_traces or (self._folder / "lock").is_file()
+        if not exclusive and not (self._root.is_dir() and may_lock):
             yield
             return
         try:
-            self._own.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._own / "lock", _LOCK, 0o666)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._folder / "lock", _LOCK, 0o666)
         except OSError:
-            if alone:
+            if exclusive:
                 with on_disk(f"write in {self._root}"):
                     raise
             yield
             return
         try:
-            if not lock_within(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, _PATIENCE):
+            if not lock_within(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, _PATIENCE):
                 raise StoreError(f"another program keeps {self._root} locked; let it finish, then try again")
             yield
         finally:
@@ -86,15 +86,15 @@ class Journal:
 
     def revision(self) -> int | None:
         """The number of the newest state: 0 for files that this store never wrote, None if there are no files."""
-        stored = regular_bytes(self._own / "revision", _MOST_REVISION)
+        stored = read_regular(self._folder / "revision", _MOST_REVISION)
         if stored is None:
             return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
         if not _NUMBER.fullmatch(os.fsdecode(stored)):
-            raise StoreError(f"cannot tell the revision of {self._root}; remove {self._own}")
+            raise StoreError(f"cannot tell the revision of {self._root}; remove {self._folder}")
         return int(stored)
 
     def record(self, number: int, edits: Edits) -> None:
-        """Turn the newest state into state ``number``: with all of ``edits`` or, if anything fails, none of them."""
+        """Turn the newest state into state ``number``, with all of ``edits`` or, if anything fails, none of them."""
         with on_disk(f"write in {self._root}"):
             self._commit(number, edits)
             self._apply(number)
@@ -109,41 +109,41 @@ class Journal:
                     self._apply(number)
 
     def clear(self) -> None:
-        """Give up all earlier states."""
+        """Discard all earlier states."""
         with on_disk(f"write in {self._root}"):
             for number in self._numbers():
                 _remove(self._changes / str(number))
 
-    def before(self, revision: int) -> dict[str, Path | None]:
-        """Where to find the files that later writes touched, as they were at ``revision``; None for absent files.
+    def files_at(self, revision: int) -> dict[str, Path | None]:
+        """Where to find the files that later writes changed, as they were at ``revision``; None for absent files.
 
-        Raises TipMoved when so much was written since that the old files are gone.
+        Raises TipMoved when the old files are gone after many later writes.
         """
         numbers = [number for number in self._numbers() if number > revision]
         if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
             raise TipMoved(f"state {revision} of {self._root} is not kept any more")
-        found: dict[str, Path | None] = {}
+        files: dict[str, Path | None] = {}
         for number in numbers:
-            for at, (path, brings) in enumerate(self._plan(number)):
-                found.setdefault(path, self._earlier(number, at, path, brings=brings))
-        return found
+            for index, (path, brings) in enumerate(self._plan(number)):
+                files.setdefault(path, self._earlier_file(number, index, path, brings=brings))
+        return files
 
-    def _earlier(self, number: int, at: int, path: str, *, brings: bool) -> Path | None:
-        old, new = self._place(number, "old", at), self._place(number, "new", at)
-        if _is_there(old):
+    def _earlier_file(self, number: int, index: int, path: str, *, brings: bool) -> Path | None:
+        old, new = self._path(number, "old", index), self._path(number, "new", index)
+        if _has_file(old):
             return old
-        waits = not brings or _is_there(new)  # the writer died, or a deletion found nothing to delete
-        return self._root / path if waits else None
+        is_in_place = not brings or _has_file(new)  # the writer died, or there was nothing to delete
+        return self._root / path if is_in_place else None
 
     def _commit(self, number: int, edits: Edits) -> None:
         staged = self._changes / f".{number}"
         for folder in ("new", "old"):
             (staged / folder).mkdir(parents=True)
-        for at, content in enumerate(edits.values()):
+        for index, content in enumerate(edits.values()):
             if isinstance(content, bytes):
-                (staged / "new" / str(at)).write_bytes(content)
+                (staged / "new" / str(index)).write_bytes(content)
             elif content is not None:
-                shutil.copyfile(content, staged / "new" / str(at))
+                shutil.copyfile(content, staged / "new" / str(index))
         plan = [[path, content is not None] for path, content in edits.items()]
         (staged / "plan.json").write_text(json.dumps(plan), "ascii")
         flush([*(staged / "new").iterdir(), staged / "plan.json", staged / "new", staged])
@@ -152,12 +152,12 @@ class Journal:
 
     def _apply(self, number: int) -> None:
         steps = sorted(enumerate(self._plan(number)), key=lambda step: step[1][1])  # deletions first make room
-        for at, (path, brings) in steps:
-            target, new, old = self._root / path, self._place(number, "new", at), self._place(number, "old", at)
-            if brings and not _is_there(new):
+        for index, (path, brings) in steps:
+            target, new, old = self._root / path, self._path(number, "new", index), self._path(number, "old", index)
+            if brings and not _has_file(new):
                 continue
-            refuse_detour(self._root, path)
-            if is_regular(target) and not _is_there(old):
+            refuse_symlinks(self._root, path)
+            if is_regular(target) and not _has_file(old):
                 os.link(target, old, follow_symlinks=False)
             if brings:
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -165,10 +165,10 @@ class Journal:
             else:
                 target.unlink(missing_ok=True)
                 self._prune(target.parent)
-        replace(self._own / "revision", b"%d" % number)
-        for kept in self._numbers():
-            if kept <= number - _KEPT:
-                _remove(self._changes / str(kept))
+        replace(self._folder / "revision", b"%d" % number)
+        for old_number in self._numbers():
+            if old_number <= number - _KEPT:
+                _remove(self._changes / str(old_number))
 
     def _prune(self, folder: Path) -> None:
         while folder != self._root and folder.is_dir() and not any(folder.iterdir()):
@@ -176,42 +176,42 @@ class Journal:
             folder = folder.parent
 
     def _plan(self, number: int) -> list[tuple[str, bool]]:
-        """The steps of a write: each path, and whether it brings a file. Raises StoreError for a plan that this program
-        never writes, as anybody may have put it there."""
-        place = self._changes / str(number)
-        for folder in (place, place / "new", place / "old"):
+        """The steps of a write: each path, and whether it gets a new file. Raises StoreError for a plan that
+        this program would never write, as anybody may have put it there."""
+        write_folder = self._changes / str(number)
+        for folder in (write_folder, write_folder / "new", write_folder / "old"):
             self._refuse_unless(folder, stat.S_IFDIR)
         try:
-            plan = json.loads(regular_bytes(place / "plan.json", _MOST_PLAN) or b"")
-            steps = {checked(path): brings is True for path, brings in plan}
+            plan = json.loads(read_regular(write_folder / "plan.json", _MOST_PLAN) or b"")
+            steps = {check_path(path): brings is True for path, brings in plan}
         except (ValueError, TypeError, AttributeError, RecursionError, StoreError) as error:
-            raise StoreError(f"{place / 'plan.json'} is damaged ({error!s:.120}); {self._remedy}") from error
+            raise StoreError(f"{write_folder / 'plan.json'} is damaged ({error!s:.120}); {self._remedy}") from error
         if len(steps) != len(plan) or len(steps) > MAX_FILES:
-            raise StoreError(f"{place / 'plan.json'} is damaged; {self._remedy}")
+            raise StoreError(f"{write_folder / 'plan.json'} is damaged; {self._remedy}")
         return list(steps.items())
 
     @property
     def _remedy(self) -> str:
-        return f"remove {self._own}"
+        return f"remove {self._folder}"
 
-    def _refuse_odd(self) -> None:
+    def _refuse_foreign(self) -> None:
         """Raise StoreError for a journal that this program did not make, or that came with a checkout."""
-        for path in (self._own, self._changes):
+        for path in (self._folder, self._changes):
             self._refuse_unless(path, stat.S_IFDIR)
         for name in ("lock", "revision"):
-            self._refuse_unless(self._own / name, stat.S_IFREG)
+            self._refuse_unless(self._folder / name, stat.S_IFREG)
         if self._is_tracked:
-            raise StoreError(f"{self._own} is tracked by git, and may hold anybody's changes; {self._remedy}")
+            raise StoreError(f"{self._folder} is tracked by git, and may hold anybody's changes; {self._remedy}")
 
     def _refuse_unless(self, path: Path, kind: int) -> None:
         with suppress(OSError):
             if stat.S_IFMT(path.lstat().st_mode) != kind:
-                what = "folder" if kind == stat.S_IFDIR else "regular file"
-                raise StoreError(f"{path} is no {what}, as this program makes it; {self._remedy}")
+                expected = "folder" if kind == stat.S_IFDIR else "regular file"
+                raise StoreError(f"{path} is no {expected}, as this program makes it; {self._remedy}")
 
     @cached_property
     def _is_tracked(self) -> bool:
-        top = top_of(self._root) if self._own.is_dir() else None
+        top = find_top(self._root) if self._folder.is_dir() else None
         if top is None:
             return False
         try:
@@ -219,15 +219,15 @@ class Journal:
         except NoAnswer:
             return False
 
-    def _place(self, number: int, kind: str, at: int) -> Path:
-        return self._changes / str(number) / kind / str(at)
+    def _path(self, number: int, kind: str, index: int) -> Path:
+        return self._changes / str(number) / kind / str(index)
 
     def _numbers(self) -> list[int]:
         names = (entry.name for entry in self._changes.iterdir()) if self._changes.is_dir() else ()
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
-def _is_there(file: Path) -> bool:
+def _has_file(file: Path) -> bool:
     """Whether the journal has this file. Raises StoreError for anything but a regular file, such as a link."""
     if not os.path.lexists(file):
         return False
@@ -246,7 +246,7 @@ def _remove(path: Path) -> None:
 class FolderSnapshot:
     """One state of the folder. Files that later writes replaced are read from the journal.
 
-    Many writes later the journal does not keep them any more; reading then raises TipMoved.
+    After many writes the journal no longer keeps them; reading then raises TipMoved.
     """
 
     def __init__(self, root: Path, journal: Journal, revision: int | None, checkouts: list[Path]) -> None:
@@ -254,78 +254,78 @@ class FolderSnapshot:
         self._root, self._journal, self._number, self._checkouts = root, journal, revision, checkouts
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        wanted = checked_all(paths)
-        found: dict[str, bytes | None] = {}
+        checked_paths = check_paths(paths)
+        contents: dict[str, bytes | None] = {}
         faults: dict[str, str] = {}
-        with self._journal.locked(alone=False):
-            for path, file in self._places(wanted).items():
+        with self._journal.lock(exclusive=False):
+            for path, file in self._file_paths(checked_paths).items():
                 try:
-                    found[path] = regular_bytes(file)
+                    contents[path] = read_regular(file)
                 except UnreadableFile as error:
                     faults[path] = str(error)
         if faults:
             raise UnreadableFile(next(iter(faults.values())), faults)
-        return {path: content for path, content in found.items() if content is not None}
+        return {path: content for path, content in contents.items() if content is not None}
 
     def paths(self, prefix: str) -> list[str]:
-        folder = checked_folder(prefix)
+        folder = check_folder(prefix)
         if self._number is None:
             return []
-        with self._journal.locked(alone=False):
-            earlier = self._journal.before(self._number)
-            now = {path for path in _files(self._root, folder) if path not in earlier}
-            then = {path for path, file in earlier.items() if file and is_regular(file) and below(path, folder)}
-            return sorted(now | then)
+        with self._journal.lock(exclusive=False):
+            earlier = self._journal.files_at(self._number)
+            unchanged = {path for path in _files(self._root, folder) if path not in earlier}
+            restored = {path for path, file in earlier.items() if file and is_regular(file) and is_below(path, folder)}
+            return sorted(unchanged | restored)
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """As things are now: all but regular files directly in ``prefix``, or ``prefix`` itself if it is no folder."""
-        folder = checked_folder(prefix)
+        """In the present state: all but regular files directly in ``prefix``, or ``prefix`` itself if not a folder."""
+        folder = check_folder(prefix)
         top = self._root / folder
         if top.is_symlink() or (top.exists() and not top.is_dir()):
             return [folder]
         entries = _entries(self._root, folder)
-        return sorted(path for path, is_file in entries if not is_file or "/" in inside(path, folder))
+        return sorted(path for path, is_file in entries if not is_file or "/" in relative_to(path, folder))
 
     def checkout(self, prefix: str) -> Path:
         """A folder with copies of the files of ``prefix`` that fit into MAX_CHECKOUT bytes.
 
-        Copies, not hard links: a program that writes into a linked file would change the store unnoticed, and 30 MB are
-        copied in about 15 ms.
+        Copies, not hard links: a program that writes to a linked file would silently change the store, and copying
+        30 MB takes about 15 ms.
         """
-        folder = checked_folder(prefix)
-        names = [flat(path, folder) for path in self.paths(prefix)]
+        folder = check_folder(prefix)
+        names = [check_flat(path, folder) for path in self.paths(prefix)]
         with on_disk("write a working copy"):
             target = Path(tempfile.mkdtemp(prefix="precedent-"))
             self._checkouts.append(target)
-            with self._journal.locked(alone=False):
-                self._refuse_odd(folder)
-                left = MAX_CHECKOUT
-                for path, file in self._places(names).items():
-                    left -= copy_regular(file, target / inside(path, folder), left)
+            with self._journal.lock(exclusive=False):
+                self._refuse_foreign(folder)
+                remaining = MAX_CHECKOUT
+                for path, file in self._file_paths(names).items():
+                    remaining -= copy_regular(file, target / relative_to(path, folder), remaining)
         return target
 
-    def _places(self, paths: Iterable[str]) -> dict[str, Path]:
+    def _file_paths(self, paths: Iterable[str]) -> dict[str, Path]:
         if self._number is None:
             return {}
-        earlier = self._journal.before(self._number)
-        places = {path: earlier.get(path, self._root / path) for path in paths}
-        for path in {path.rpartition("/")[0]: path for path in places}.values():
-            refuse_detour(self._root, path)
-        return {path: file for path, file in places.items() if file}
+        earlier = self._journal.files_at(self._number)
+        files = {path: earlier.get(path, self._root / path) for path in paths}
+        for path in {path.rpartition("/")[0]: path for path in files}.values():
+            refuse_symlinks(self._root, path)
+        return {path: file for path, file in files.items() if file}
 
-    def _refuse_odd(self, folder: str) -> None:
-        refuse_detour(self._root, f"{folder}/")
+    def _refuse_foreign(self, folder: str) -> None:
+        refuse_symlinks(self._root, f"{folder}/")
         if (self._root / folder).is_dir():
             entries = (self._root / folder).iterdir()
-            odd = [file for file in entries if file.is_symlink() or not (file.is_file() or file.is_dir())]
-            if odd:
-                raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
+            irregular = [file for file in entries if file.is_symlink() or not (file.is_file() or file.is_dir())]
+            if irregular:
+                raise StoreError(f"{min(irregular)} is not a regular file; remove it from the store")
 
 
 class FolderStore:
-    """The tree in the folder ``root``, which need not exist yet, and may hold files already: a clone of the branch.
+    """The tree in the folder ``root``. It need not exist yet, and may already contain files: a clone of the branch.
 
-    With ``leaves_traces`` False, reading makes no lock file, and so sees half a write if it is somebody's first one.
+    With ``leaves_traces`` False, reading makes no lock file, so it may see part of the folder's very first write.
     """
 
     def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
@@ -338,16 +338,16 @@ class FolderStore:
             shutil.rmtree(self._checkouts.pop(), ignore_errors=True)
 
     def open(self, want: Iterable[str] = ()) -> FolderSnapshot:
-        """The newest state; ``want`` costs and saves nothing here."""
+        """The newest state; ``want`` makes no difference here."""
         for name in want:
-            checked_folder(name)
-        with self._journal.locked(alone=False):
+            check_folder(name)
+        with self._journal.lock(exclusive=False):
             return self._snapshot(self._journal.revision())
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
         assert isinstance(base, FolderSnapshot)
-        checked_all(edits)
-        with self._journal.locked(alone=True):
+        check_paths(edits)
+        with self._journal.lock(exclusive=True):
             self._journal.finish()
             newest = self._snapshot(self._journal.revision())
             if newest.revision != base.revision:
@@ -366,7 +366,7 @@ class FolderStore:
         return FolderSnapshot(self._root, self._journal, revision, self._checkouts)
 
     def _differs(self, path: str, content: bytes | Path | None) -> bool:
-        refuse_detour(self._root, path)
+        refuse_symlinks(self._root, path)
         target = self._root / path
         if content is None:
             return os.path.lexists(target)
@@ -375,8 +375,8 @@ class FolderStore:
         size = len(content) if isinstance(content, bytes) else content.lstat().st_size
         if not is_regular(target) or target.lstat().st_size != size:
             return True
-        new = content if isinstance(content, bytes) else regular_bytes(content, size)
-        return regular_bytes(target, size) != new
+        new = content if isinstance(content, bytes) else read_regular(content, size)
+        return read_regular(target, size) != new
 
 
 def _files(root: Path, folder: str) -> Iterator[str]:
@@ -384,14 +384,14 @@ def _files(root: Path, folder: str) -> Iterator[str]:
 
 
 def _entries(root: Path, folder: str) -> Iterator[tuple[str, bool]]:
-    """The paths of all entries below ``folder`` except folders, and whether each is a regular file; no link is
+    """The paths of all entries below ``folder`` except folders, and whether each is a regular file. Links are not
     followed."""
-    waiting, count = [] if detour(root, folder) else [folder], 0
+    waiting, count = [] if find_symlink(root, folder) else [folder], 0
     while waiting:
-        where = waiting.pop()
-        with suppress(OSError), os.scandir(root / where) as entries:
+        parent = waiting.pop()
+        with suppress(OSError), os.scandir(root / parent) as entries:
             for entry in entries:
-                path, count = f"{where}/{entry.name}" if where else entry.name, count + 1
+                path, count = f"{parent}/{entry.name}" if parent else entry.name, count + 1
                 if count > MAX_FILES:
                     raise StoreError(f"{root} has more than {MAX_FILES:,} files; this program never wrote that")
                 if not entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file.
+"""The manifest: what a branch contains, in which format, up to which moment, and the SHA-256 of every index file.
 
 The format is raised only when an earlier version would misread the new files or lose some of them. New fields are
 optional (tests/upgrades checks both).
@@ -35,7 +35,7 @@ from bot.memory.shards import parse_each, parse_renewal, parse_request, stored_f
 Item = TypeVar("Item")
 
 FORMATS = {1: "records, digests, answers; and requests, fixes, pages and a layout of the index, where there are any"}
-"""Each format that this version reads → what it has. The next write turns an older one into the newest."""
+"""Each format that this version reads → what it contains. The next write upgrades an older one to the newest."""
 
 FORMAT = max(FORMATS)
 """What this version writes."""
@@ -47,13 +47,13 @@ _LONGEST = 20
 
 
 class ForeignFormat(StoreError):
-    """This version does not read the format of the memory: it is neither used nor overwritten."""
+    """This version cannot read the memory's format, so the memory is neither used nor overwritten."""
 
     exit_code = 2
 
 
-def checked(number: object) -> int:
-    """The format of a manifest. Raises ForeignFormat for one that this version does not read."""
+def check_format(number: object) -> int:
+    """Return the format of a manifest. Raises ForeignFormat for one that this version does not read."""
     if isinstance(number, int) and not isinstance(number, bool):
         if number in FORMATS:
             return number
@@ -62,8 +62,8 @@ def checked(number: object) -> int:
     raise ForeignFormat(_cause(number, "no Precedent writes"), NO_FORMAT)
 
 
-def whole_number(digits: str) -> int | float:
-    """Parses a whole number in JSON. One with too many digits is infinite instead of an error."""
+def parse_bounded_int(digits: str) -> int | float:
+    """Parse a whole number in JSON. One with too many digits becomes infinite instead of an error."""
     return int(digits) if len(digits) <= _LONGEST else float("-inf" if digits.startswith("-") else "inf")
 
 
@@ -84,27 +84,27 @@ PARTS, MESSAGE_PARTS = "index-parts", "messages-parts"
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 MAX_PENDING = 200
-"""Promised comments that may wait: at five a run they take forty runs."""
+"""Most promised comments that may wait: at five a run they take forty runs."""
 
 WRITTEN_WITHIN = timedelta(hours=24)
 MAX_WRITTEN = 500
-"""Moments that are kept: as many comments as the settings may allow in 24 hours."""
+"""Most moments that are kept: as many comments as the settings may allow in 24 hours."""
 
 MAX_OWED = 2_000
-"""Comments that wait to be renewed, counted once for each thread that changed; the oldest are kept."""
+"""Most comments that wait to be renewed, counted once for each changed thread; the oldest are kept."""
 
 MAX_UNSEEN = 1_000
-"""Threads that GitHub does not show; the last ones found are kept."""
+"""Most threads listed as not shown by GitHub; those found last are kept."""
 
 MAX_BEHIND = 1_000_000
-"""Messages that the threads which the index of messages is behind on may have had, together."""
+"""Most messages in all threads together that the index of messages is behind on."""
 
 MAX_UNLINKED = 2_000
-"""Changed threads that wait to be compared for clusters. Beyond it all threads are compared again."""
+"""Most changed threads that wait to be compared for clusters. Beyond that, all threads are compared again."""
 
 MAX_SOURCES = 16
 MAX_STATE = 200
-"""Sources of pages, and characters for the state of one."""
+"""Most sources of pages, and most characters in the state of one."""
 
 
 _ALWAYS = frozenset(
@@ -114,10 +114,10 @@ _ALWAYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
-    """The index of messages as it is stored: SHA-256 of its ``files`` by name, and which version made them.
+    """The index of messages as stored: SHA-256 of its ``files`` by name, and which version made them.
 
-    ``behind``: the threads that changed since, each with the most messages that it had meanwhile. Without files nothing
-    but these threads is remembered.
+    ``behind``: the threads that changed since, each with the most messages that it has had meanwhile. Without files,
+    only these threads are recorded.
     """
 
     files: dict[str, str] = field(default_factory=dict)
@@ -128,16 +128,16 @@ class MessageFiles:
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
-    """Which threads were compared for clusters: those from ``down_to`` on, but some changed since, those in ``behind``.
+    """Which threads were compared for clusters: those from ``down_to`` on, except changed ones in ``behind``.
 
-    ``down_to`` is None before the first was, and 0 once all were: the newest threads come first.
+    ``down_to`` is None before the first comparison, and 0 once all are done: the newest threads come first.
     """
 
     down_to: ThreadId | None = None
     behind: tuple[ThreadId, ...] = ()
 
     def has_passed(self, key: ThreadId) -> bool:
-        """Whether the thread was reached, so that a change of it has to be noted."""
+        """Whether the thread was reached, so that changes to it must be noted."""
         return self.down_to is not None and sort_key(key) >= sort_key(self.down_to)
 
     def with_changed(self, keys: Iterable[ThreadId]) -> LinkProgress:
@@ -146,34 +146,34 @@ class LinkProgress:
         return LinkProgress(self.down_to, behind) if len(behind) <= MAX_UNLINKED else LinkProgress()
 
     def with_compared(self, keys: Container[ThreadId], down_to: ThreadId | None) -> LinkProgress:
-        """The progress after these threads were compared, and all others from ``down_to`` on (None: no further)."""
+        """The progress after comparing these threads, and all others from ``down_to`` on (None: no further)."""
         further = down_to is not None and not self.has_passed(down_to)
         return LinkProgress(down_to if further else self.down_to, tuple(k for k in self.behind if k not in keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a memory holds, and how far it has read. Fields that a version does not know are dropped.
+    """What a memory contains, and how far it has read. Fields unknown to a version are dropped.
 
     - ``cursor``: everything that changed before it is remembered; None in an empty memory.
-    - ``threads``, ``tombstones``: how many issues, pull requests and pages there are, and how many are gone.
-    - ``pending``: threads with a promised comment that was not seen yet.
+    - ``threads``, ``tombstones``: the number of issues, pull requests and pages, and of those that are gone.
+    - ``pending``: threads with a promised comment that has not been seen yet.
     - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
-    - ``learned_from``: from how many threads the word vectors and the ranking were learned; 0 if they were not.
-    - ``embedder``: fingerprint of the downloaded model whose vectors the index has, empty for none.
+    - ``learned_from``: the number of threads from which the word vectors and the ranking were learned; 0 for none.
+    - ``embedder``: fingerprint of the downloaded model whose vectors are in the index, empty for none.
     - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT`).
-    - ``pages``: which state of each source of pages was read, such as a commit.
+    - ``pages``: the state of each source of pages that was read, such as a commit.
     - ``recent``: what people asked for lately on any thread.
     - ``reading``: an unfinished reading of the whole history; ``read_whole``: when the last finished one began.
-    - ``discussions``: how far discussions were read; None where there are none, or nobody looked yet.
+    - ``discussions``: how far discussions were read; None if there are none, or none were looked for yet.
     - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
-    - ``owed``: the comments to be renewed because a thread that they show changed, oldest change first.
+    - ``owed``: the comments to renew because a thread that they show changed, oldest change first.
     - ``unseen``: threads that GitHub does not show now.
-    - ``messages``: the index of messages; None where an earlier version wrote, which knew no such index.
+    - ``messages``: the index of messages; None if the last writer was an earlier version without one.
     - ``links``: which threads were compared for clusters.
-    - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
-    - ``told_until``: reporters know of the releases published until then; None while they are not notified.
+    - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
+    - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.
     """
 
     analyser: str = ""
@@ -205,89 +205,96 @@ class Manifest:
         return sum(moment > now - WRITTEN_WITHIN for moment in self.written)
 
     def requests_since(self, moment: datetime) -> tuple[Request, ...]:
-        """What was asked for on any thread since then, oldest first; costs nothing, as ``recent`` has it.
+        """The requests on any thread since then, oldest first; read from ``recent``, so no file is opened.
 
-        ``recent`` covers the hour before the newest request, a week for those that still wait, and at most 200, by
-        turns of the accounts.
+        ``recent`` covers the hour before the newest request, a week for those that still wait, and at most 200, with
+        the accounts taking turns.
         """
         return tuple(request for request in self.recent if request.at >= moment)
 
     def without(self, gone: Collection[ThreadId]) -> Manifest:
-        """The manifest without these forgotten threads; only the requests to forget them stay."""
+        """The manifest without these forgotten threads; only the requests to forget them remain."""
         return replace(
             self,
             pending=tuple(key for key in self.pending if key not in gone),
             recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
-            owed=tuple(one for one in self.owed if one.id not in gone),
+            owed=tuple(renewal for renewal in self.owed if renewal.id not in gone),
             unseen=tuple(key for key in self.unseen if key not in gone),
             links=replace(self.links, behind=tuple(key for key in self.links.behind if key not in gone)),
             forgotten=self.forgotten + len(gone),
         )
 
-    def with_owed(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
-        """The manifest with these comments to be renewed, without those ``done``; a later change of the same thread is
-        still owed."""
-        owed = {one.key: one for one in sorted([*self.owed, *new], key=lambda one: one.at)}
-        for one in done:
-            if one.key in owed and owed[one.key].at <= one.at:
-                del owed[one.key]
-        in_time = sorted(owed.values(), key=lambda one: (one.at, sort_key(one.id), one.reply, sort_key(one.about)))
-        return replace(self, owed=tuple(in_time[:MAX_OWED]))
+    def with_renewals(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
+        """The manifest with these comments to renew, without those ``done``; a later change to the same thread still
+        needs a renewal."""
+        owed = {renewal.key: renewal for renewal in sorted([*self.owed, *new], key=lambda renewal: renewal.at)}
+        for renewal in done:
+            if renewal.key in owed and owed[renewal.key].at <= renewal.at:
+                del owed[renewal.key]
+        ordered = sorted(
+            owed.values(),
+            key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.reply, sort_key(renewal.about)),
+        )
+        return replace(self, owed=tuple(ordered[:MAX_OWED]))
 
     def with_reading(self, reading: HistoryProgress | None, read_whole: datetime | None) -> Manifest:
-        """The manifest with the progress of a reading, unless one that began then or later is finished."""
-        whole = max(filter(None, (self.read_whole, read_whole)), default=None)
-        known = reading.joined(self.reading) if reading else self.reading
-        return replace(self, read_whole=whole, reading=known if known and (not whole or known.began > whole) else None)
+        """The manifest with this reading progress, unless a reading that began then or later is finished."""
+        last_complete = max(filter(None, (self.read_whole, read_whole)), default=None)
+        merged = reading.merge(self.reading) if reading else self.reading
+        return replace(
+            self,
+            read_whole=last_complete,
+            reading=merged if merged and (not last_complete or merged.began > last_complete) else None,
+        )
 
     def with_discussions(self, read: DiscussionProgress | None) -> Manifest:
-        """The manifest with this progress of reading discussions, unless it has a later one."""
-        return replace(self, discussions=read.joined(self.discussions)) if read else self
+        """The manifest with this progress of reading discussions, unless it already has a later one."""
+        return replace(self, discussions=read.merge(self.discussions)) if read else self
 
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
         """The manifest with the newest states of these sources; an empty state removes its source."""
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
 
-    def with_told(self, until: datetime | None) -> Manifest:
-        """The manifest after reporters were notified of releases until then (None: as before); NOBODY ends that."""
+    def with_notified(self, until: datetime | None) -> Manifest:
+        """The manifest with reporters notified of releases until then (None: unchanged); NOBODY ends notification."""
         latest = max(filter(None, (self.told_until, until)), default=None)
         return replace(self, told_until=None if until == NOBODY else latest)
 
-    def lacks(self, known: Manifest) -> bool:
-        """Whether this state did not come after ``known``, so that some of what was read until then is missing."""
-        if known.cursor and (self.cursor is None or self.cursor < known.cursor):
+    def is_behind(self, earlier: Manifest) -> bool:
+        """Whether this state did not follow ``earlier``, so that some of what was read until then is missing."""
+        if earlier.cursor and (self.cursor is None or self.cursor < earlier.cursor):
             return True
-        if known.reading is None:
+        if earlier.reading is None:
             return False
         began = (self.reading and self.reading.began, self.read_whole)
-        return not any(moment and moment >= known.reading.began for moment in began)
+        return not any(moment and moment >= earlier.reading.began for moment in began)
 
-    def fit_pages(self, states: Iterable[tuple[str, str]], known: Manifest) -> tuple[tuple[str, str], ...]:
-        """The states that hold here too: of each source, only what ``known`` lacked was read."""
-        return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
+    def valid_pages(self, states: Iterable[tuple[str, str]], earlier: Manifest) -> tuple[tuple[str, str], ...]:
+        """The states that are valid here too: only what ``earlier`` lacked of each source was read."""
+        return tuple((source, state) for source, state in states if self.pages.get(source) == earlier.pages.get(source))
 
-    def fit_linked(self, linked_to: ThreadId | None, known: Manifest) -> ThreadId | None:
-        """How far threads were compared that holds here too. If none was compared before, or another run went on,
-        changes since ``known`` may not be noted."""
-        is_same = self.links.down_to is not None and self.links.down_to == known.links.down_to
+    def valid_link_progress(self, linked_to: ThreadId | None, earlier: Manifest) -> ThreadId | None:
+        """The comparison progress if it is valid here too. If no thread was compared before, or another run continued,
+        changes since ``earlier`` may not have been noted."""
+        is_same = self.links.down_to is not None and self.links.down_to == earlier.links.down_to
         return linked_to if is_same else None
 
-    def fit_discussions(self, read: DiscussionProgress | None, known: Manifest) -> DiscussionProgress | None:
-        """The progress that holds here too: it went on from the one that ``known`` has."""
-        before, here = known.discussions, self.discussions
-        return read if before is None or (here and here.joined(before) == here) else None
+    def valid_discussions(self, read: DiscussionProgress | None, earlier: Manifest) -> DiscussionProgress | None:
+        """The progress if it is valid here too: if it continued from that in ``earlier``."""
+        before, current = earlier.discussions, self.discussions
+        return read if before is None or (current and current.merge(before) == current) else None
 
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
-        """The manifest with these moments at which a comment was promised, within a day before the newest."""
+        """The manifest with these moments at which comments were promised, up to a day before the newest."""
         written = sorted([*self.written, *moments])
         kept = [moment for moment in written if moment > max(written) - WRITTEN_WITHIN]
         return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The canonical bytes of the manifest. Fields that came later than _ALWAYS are left out while they are empty."""
-    values = {each.name: _plain(getattr(manifest, each.name)) for each in fields(manifest)}
+    """The canonical bytes of the manifest. Fields added after _ALWAYS are left out while they are empty."""
+    values = {item.name: _plain(getattr(manifest, item.name)) for item in fields(manifest)}
     kept = {name: value for name, value in values.items() if value or name in _ALWAYS}
     return canonical({"format": FORMAT} | kept)
 
@@ -307,69 +314,69 @@ def _plain(value: Any) -> Any:
         case DiscussionProgress():
             return _discussions_fields(value)
         case MessageFiles():
-            made = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
-            return made | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
+            stored = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
+            return stored | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
     return value
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """The manifest of these bytes. Raises ValueError for damaged ones, ForeignFormat for a format that this version
-    does not read; nothing else is read then."""
+    """The manifest in these bytes. Raises ValueError if they are damaged, and ForeignFormat, before reading anything
+    else, for a format that this version does not read."""
     try:
-        stored = json.loads(data, parse_int=whole_number)
-        checked(stored["format"])
+        stored = json.loads(data, parse_int=parse_bounded_int)
+        check_format(stored["format"])
         cursor = stored.get("cursor")
         return Manifest(
             analyser=str(stored.get("analyser", "")),
-            layout=_count(stored.get("layout", 0)),
+            layout=_parse_count(stored.get("layout", 0)),
             cursor=parse_time(cursor) if cursor else None,
-            threads=_count(stored.get("threads", 0)),
-            tombstones=_count(stored.get("tombstones", 0)),
+            threads=_parse_count(stored.get("threads", 0)),
+            tombstones=_parse_count(stored.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
-            written=tuple(sorted(_readable(_listed(stored, "written")[-MAX_WRITTEN:], parse_time))),
+            written=tuple(sorted(_parse_readable(_get_list(stored, "written")[-MAX_WRITTEN:], parse_time))),
             index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
             model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
-            learned_from=_count(stored.get("learned_from", 0)),
+            learned_from=_parse_count(stored.get("learned_from", 0)),
             embedder=clean(stored.get("embedder")),
-            pages=_pages(stored.get("pages")),
-            recent=recent(_readable(_listed(stored, "recent")[: 2 * MAX_REQUESTS], _request)),
-            reading=_reading(stored.get("reading")),
+            pages=_parse_pages(stored.get("pages")),
+            recent=recent(_parse_readable(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], _parse_request)),
+            reading=_parse_reading(stored.get("reading")),
             read_whole=time_or_none(stored.get("read_whole")),
-            repo=_repo(stored.get("repo")),
-            forgotten=_count(stored.get("forgotten", 0)),
-            discussions=_discussions(stored.get("discussions")),
-            owed=tuple(_readable(_listed(stored, "owed")[:MAX_OWED], parse_renewal)),
+            repo=_parse_repo(stored.get("repo")),
+            forgotten=_parse_count(stored.get("forgotten", 0)),
+            discussions=_parse_discussions(stored.get("discussions")),
+            owed=tuple(_parse_readable(_get_list(stored, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
-            messages=_messages(stored.get("messages")),
+            messages=_parse_messages(stored.get("messages")),
             told_until=time_or_none(stored.get("told_until")),
-            links=_link_progress(stored.get("links")),
+            links=_parse_link_progress(stored.get("links")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
 
 
-def _repo(value: object) -> str:
+def _parse_repo(value: object) -> str:
     return value if isinstance(value, str) and _REPO.fullmatch(value) else ""
 
 
-def _pages(value: object) -> dict[str, str]:
-    """The states of sources, as far as they can be read: a lost one is read again, without losing the cursor."""
+def _parse_pages(value: object) -> dict[str, str]:
+    """The states of sources, as far as they can be read. The source of a lost one is read again; the cursor is kept."""
     if not isinstance(value, dict):
         return {}
     states = [(clean(source)[:MAX_STATE], clean(state)[:MAX_STATE]) for source, state in value.items()]
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 
-def _listed(stored: Mapping[str, Any], name: str) -> list[Any]:
+def _get_list(stored: Mapping[str, Any], name: str) -> list[Any]:
     value = stored.get(name)
     return value if isinstance(value, list) else []
 
 
-def _readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
+def _parse_readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
     return parse_each(listed, read)[0]
 
 
-def _request(line: Any) -> Request:
+def _parse_request(line: Any) -> Request:
     return parse_request(line, parse_key(line["id"]))
 
 
@@ -383,8 +390,8 @@ def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
     return {"began": stamp(reading.began), "upto": stamp(reading.upto), "seen": seen}
 
 
-def _reading(value: Any) -> HistoryProgress | None:
-    """The unfinished reading; None if it cannot be read: then it starts again."""
+def _parse_reading(value: Any) -> HistoryProgress | None:
+    """The unfinished reading; None, so that it starts again, if this cannot be read."""
     try:
         bits = base64.b64decode(value["seen"], validate=True)[: LARGEST // 8]
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
@@ -397,8 +404,8 @@ def _discussions_fields(read: DiscussionProgress) -> dict[str, object]:
     return {"began": stamp(read.began), "upto": stamp(read.upto), "after": read.after, "done": read.is_done}
 
 
-def _discussions(value: Any) -> DiscussionProgress | None:
-    """How far discussions were read; None if that cannot be read: then they are read again."""
+def _parse_discussions(value: Any) -> DiscussionProgress | None:
+    """How far discussions were read; None, so that they are read again, if this cannot be read."""
     try:
         after = clean(value["after"])
         if len(after) > MAX_STATE:
@@ -410,70 +417,74 @@ def _discussions(value: Any) -> DiscussionProgress | None:
         return None
 
 
-def _messages(value: Any) -> MessageFiles | None:
-    """The index of messages; None if this cannot be read: then it is built again."""
+def _parse_messages(value: Any) -> MessageFiles | None:
+    """The index of messages; None, so that it is rebuilt, if this cannot be read."""
     try:
-        behind = {parse_key(key): _count(count) for key, count in value["behind"]}
+        behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
         files = {str(name): str(digest) for name, digest in value["files"].items()}
         if sum(behind.values()) > MAX_BEHIND:
             return None
-        return MessageFiles(files, _count(value["layout"]), str(value["analyser"]), behind)
+        return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _link_progress(value: Any) -> LinkProgress:
-    """Which threads were compared; none if this cannot be read: then all are compared again."""
+def _parse_link_progress(value: Any) -> LinkProgress:
+    """Which threads were compared; none, so that all are compared again, if this cannot be read."""
     try:
         down_to = value["down_to"]
-        behind = tuple(map(parse_key, _listed(value, "behind")))
-        known = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
-        return known if len(behind) <= MAX_UNLINKED else LinkProgress()
+        behind = tuple(map(parse_key, _get_list(value, "behind")))
+        progress = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
+        return progress if len(behind) <= MAX_UNLINKED else LinkProgress()
     except (KeyError, TypeError, ValueError, OverflowError):
         return LinkProgress()
 
 
-def _count(value: object) -> int:
+def _parse_count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("no such count")
     return value
 
 
 def next_pending(
-    before: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]
+    pending: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]
 ) -> tuple[ThreadId, ...]:
-    """The promised comments that were not seen yet, oldest promise first. `within_bounds` limits them."""
+    """The promised comments not seen yet, oldest promise first. `limit_pending` limits them."""
     done = set(settled)
-    kept = [key for key in before if key not in done]
+    kept = [key for key in pending if key not in done]
     return tuple(dict.fromkeys([*kept, *promised]))
 
 
-def within_bounds(
+def limit_pending(
     pending: Iterable[ThreadId], first: Container[ThreadId], authors: Mapping[ThreadId, str]
 ) -> tuple[ThreadId, ...]:
-    """MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in turn, so
-    that nobody who opens many issues pushes out the promises made to others."""
+    """At most MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in
+    turn, so that an account that opens many issues does not crowd out the others."""
     turns: Counter[str] = Counter()
-    places = []
-    for place, key in enumerate(pending):
+    ranked = []
+    for position, key in enumerate(pending):
         author = authors.get(key, "").casefold()
-        places.append((key not in first, turns[author], place, key))
+        ranked.append((key not in first, turns[author], position, key))
         turns[author] += key not in first
-    kept = sorted(places, key=lambda one: one[:3])[:MAX_PENDING]
-    return tuple(key for *_, key in sorted(kept, key=lambda one: one[2]))
+    kept = sorted(ranked, key=lambda entry: entry[:3])[:MAX_PENDING]
+    return tuple(key for *_, key in sorted(kept, key=lambda entry: entry[2]))
 
 
-def promised_comments(said: Iterable[AnswerRecord], before: Mapping[ThreadId, AnswerRecord]) -> list[datetime]:
-    """When the new comments among ``said`` were promised, each once."""
-    new = (one for one in said if _is_promise(one) and not ((old := before.get(one.id)) and _is_promise(old)))
-    return [one.at for one in new]
+def promised_comments(answers: Iterable[AnswerRecord], before: Mapping[ThreadId, AnswerRecord]) -> list[datetime]:
+    """When the new comments among ``answers`` were promised, each once."""
+    new = (
+        answer
+        for answer in answers
+        if _is_promise(answer) and not ((old := before.get(answer.id)) and _is_promise(old))
+    )
+    return [answer.at for answer in new]
 
 
 def promised_replies(requests: Iterable[Request], before: Iterable[Request]) -> list[datetime]:
     """When the replies to these requests were promised, each once."""
     known = {(request.id, request.comment_id) for request in before if request.trying_since}
-    return [one.trying_since for one in requests if one.trying_since and (one.id, one.comment_id) not in known]
+    return [each.trying_since for each in requests if each.trying_since and (each.id, each.comment_id) not in known]
 
 
-def _is_promise(said: AnswerRecord) -> bool:
-    return said.state == "pending" and bool(said.text_hash) and said.comment_id is None
+def _is_promise(answer: AnswerRecord) -> bool:
+    return answer.state == "pending" and bool(answer.text_hash) and answer.comment_id is None

@@ -1,4 +1,4 @@
-"""Memory: what a repository knows, over any store. Every write is applied again until it lands."""
+"""Memory: what a repository knows, over any store. A write that loses a race is applied again until it succeeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
 from bot.errors import PathClash, StoreError, TipMoved
-from bot.index.protocol import USUAL, Narrowing, Query, Sizes
+from bot.index.protocol import USUAL, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX, MANIFEST_PATH, Manifest, encode_manifest
@@ -37,20 +37,20 @@ from bot.ranking.weights import RankingModels
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
 PATIENCE = 120.0
-"""Seconds for which a write is tried again: enough for twenty writers at once, ten times each."""
+"""Seconds for which a write is retried: enough for twenty writers at once, ten times each."""
 
 WENT_BACK = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
-"""Seconds: the limits of the random delay between two tries, which doubles each time."""
+"""Seconds: the limits of the random delay between two attempts, which doubles each time."""
 
 
 class Memory:
-    """One repository's memory, and the library that recall asks. `stage` makes changes searchable, `commit` durable.
+    """One repository's memory, and the library that recall queries. `stage` makes changes searchable, `commit` durable.
 
     ``state`` is the newest known state with this run's changes on top, ``index`` and ``messages`` are its indexes;
-    `open` and `commit` replace all three. ``repo`` (OWNER/NAME) tells links to the repository itself from others,
-    ``sizes`` which parts of an index are files of their own.
+    `open` and `commit` replace all three. ``repo`` (OWNER/NAME) distinguishes links to the repository itself from
+    others. ``sizes`` decides which parts of an index are separate files.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class Memory:
         self.embedder = CachingEmbedder(embedder) if embedder else None
         self.notes = Notes()
         self.taken: set[ThreadId] = set()
-        """Threads that another run answered first, between the opening of this memory and its writing."""
+        """Threads that another run answered after this memory was opened and before it was written."""
         self.taken_requests: set[int] = set()
-        """Comments with requests that another run took up first. A request that merely waits was not taken up."""
+        """Comments with requests that another run began to handle first. A request that merely waits does not count."""
         self.taken_comments: set[CommentKey] = set()
-        """Our comments that another run worked out first."""
+        """Our comments that another run prepared first."""
         self.taken_notices: set[NoticeKey] = set()
         """Release notices that another run promised or posted first."""
         self.is_outdated = False
-        """Whether the last `commit` found that a thread was forgotten meanwhile. Whatever was planned may show it, and
-        is put off."""
+        """Whether the last `commit` found that a thread was forgotten meanwhile. Plans may show it, so they are
+        postponed."""
         self.has_moved = False
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
         self.has_learned = False
@@ -90,13 +90,13 @@ class Memory:
         self._was_rebuilt = False
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
-        """Take the newest state; ``want`` names threads that will be read or changed.
+        """Load the newest state; ``want`` names threads that will be read or changed.
 
         Raises ForeignFormat for a memory that this version does not read, StoreError when the store cannot be read.
         """
         self._went_back = False
         paths = files_of(want)
-        self._show(self._store.open([MANIFEST_PATH, INDEX, MODEL_FOLDER, *paths]), paths)
+        self._adopt(self._store.open([MANIFEST_PATH, INDEX, MODEL_FOLDER, *paths]), paths)
         return self
 
     def close(self) -> None:
@@ -120,11 +120,11 @@ class Memory:
     def state(self) -> MemoryState:
         return self.index.state
 
-    # -- the library that recall asks ------------------------------------------------------------------------------
+    # -- the library that recall queries ---------------------------------------------------------------------------
 
     @property
     def issues(self) -> int:
-        """Number of issues, as far as the index can be used."""
+        """Number of issues; 0 if the index cannot be used."""
         return self.index.ask(lambda index: index.count(Kind.ISSUE), 0)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
@@ -141,7 +141,7 @@ class Memory:
         unseen = frozenset(self.state.manifest.unseen)
         return self.entries(key for key in ids if key not in unseen)
 
-    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
 
     @property
@@ -149,20 +149,20 @@ class Memory:
         """Number of messages that a search looks through."""
         return self.messages.ask(len, 0)
 
-    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
-        """Search all messages; the id of an entry is a `message_id`. Where the index is behind, it is brought up to
-        date, and `commit` writes it."""
+    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
+        """Search all messages; the id of an entry is a `message_id`. An outdated index is first brought up to date;
+        `commit` writes it."""
         return self.messages.ask(lambda index: index.search(query, **options), [])
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)
         return self.index.ask(lambda index: index.rarity(wanted, before=before), {})
 
-    def held_by(
+    def joint_frequency(
         self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
     ) -> Mapping[frozenset[str], int]:
         wanted = list(groups)
-        return self.index.ask(lambda index: index.held_by(wanted, before=before), {})
+        return self.index.ask(lambda index: index.joint_frequency(wanted, before=before), {})
 
     @property
     def ranking(self) -> RankingModels:
@@ -178,12 +178,12 @@ class Memory:
         return self.state.requests(ids)
 
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
-        """The signs of clusters by thread, without the threads that GitHub does not show now."""
+        """The cluster signs by thread, without the threads that GitHub does not show now."""
         unseen = frozenset(self.state.manifest.unseen)
-        kept = {key: found for key, found in self.state.every_link().items() if key not in unseen}
+        shown = {key: links_of for key, links_of in self.state.every_link().items() if key not in unseen}
         return {
-            key: replace(found, links=tuple(link for link in found.links if link.to not in unseen))
-            for key, found in kept.items()
+            key: replace(links_of, links=tuple(link for link in links_of.links if link.to not in unseen))
+            for key, links_of in shown.items()
         }
 
     def every_request(self) -> Sequence[Request]:
@@ -194,14 +194,14 @@ class Memory:
     def stage(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
         """Put changes on top of this state, so that searches see them. Nothing is durable yet.
 
-        Returns the records that replaced stored ones. Once the branch went back, how far this run has read does not
+        Returns the records that replaced stored ones. If the branch was set back, this run's reading progress does not
         count until memory is opened again.
         """
         if self._went_back:
             changes = replace(changes, cursor=None, reading=None, read_whole=None, discussions=None)
         self._staged.append(changes)
         if any(map(is_forgotten, changes.records)):
-            self._model_update = None  # it may have learned from them
+            self._model_update = None  # it may have been trained on them
         records = self.state.apply(changes, tick)
         self.index.update(records)
         self.messages.update(records)
@@ -210,13 +210,13 @@ class Memory:
         return records
 
     def install_model(self, update: ModelUpdate) -> None:
-        """Keep what was learned (staged). The index has to be rebuilt after it."""
+        """Stage a learned model. The index must be rebuilt afterwards."""
         self._model_update, self.has_learned = update, True
         self.state.install_model(update)
         self.index.drop_encoder()
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
-        """Make both indexes again from the records (staged; `commit` writes them)."""
+        """Rebuild both indexes from the records (staged; `commit` writes them)."""
         self.index.rebuild(tick, embeds=True)
         self.messages.rebuild()
         self._was_rebuilt = True
@@ -225,21 +225,21 @@ class Memory:
         """The files that `commit` would write; empty when nothing changed."""
         index, manifest = self.index.edits()
         if self.index.was_rebuilt and self.state.base.manifest.messages is None:  # an upgrade ends here
-            if not self.messages.is_there:
+            if not self.messages.exists:
                 self.messages.ask(lambda _: None, None)
-            self.state.owe_outdated()
-        messages, known = self.messages.edits()
-        found = {**self.state.edits(), **index, **messages}
-        data = encode_manifest(replace(manifest, messages=known, owed=self.state.manifest.owed))
-        return found if data == self.state.base.files[MANIFEST_PATH] else {**found, MANIFEST_PATH: data}
+            self.state.queue_outdated()
+        messages, message_files = self.messages.edits()
+        file_edits = {**self.state.edits(), **index, **messages}
+        data = encode_manifest(replace(manifest, messages=message_files, owed=self.state.manifest.owed))
+        return file_edits if data == self.state.base.files[MANIFEST_PATH] else {**file_edits, MANIFEST_PATH: data}
 
     def commit(self, message: str, *, squash: bool = False) -> bool:
-        """Write what is staged. When somebody else was first, apply it to their state and try again.
+        """Write what is staged. If another writer was faster, apply it to their state and try again.
 
-        Returns whether anything was written. With ``squash`` all earlier states are given up. Raises StoreError when
-        the store refuses or others keep winning.
+        Returns whether anything was written. With ``squash`` all earlier states are discarded. Raises StoreError when
+        the store refuses or other writers keep winning.
         """
-        until = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._patience
         self.is_outdated = self.has_moved = False
         wait, read = SHORTEST_WAIT, dict[ThreadId, Record]()
         while True:
@@ -249,27 +249,27 @@ class Memory:
                     return False
                 written = self._write(edits, message, squash=squash)
             except TipMoved:
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
                 wait = min(LONGEST_WAIT, wait * 2)
                 self._reapply(read)
                 continue
-            self._show(written)
+            self._adopt(written)
             return True
 
     def settle_notes(self) -> None:
-        """After a complete rebuild was written: report damage that it repaired as repaired."""
+        """After a complete rebuild has been written, report the damage that it repaired as repaired."""
 
-        def look(places: Iterable[str]) -> None:
-            self.state.base.look_at(places)
+        def check_again(paths: Iterable[str]) -> None:
+            self.state.base.recheck(paths)
             self.state.learned()
             _ = self.index.encoder
 
-        self.notes.settle(look)
+        self.notes.settle(check_again)
 
-    def _show(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
-        """Take this state with nothing staged; ``paths`` will be read."""
+    def _adopt(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
+        """Switch to this state, with nothing staged; ``paths`` will be read."""
         state = MemoryState(BaseState(snapshot, self.notes, paths), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes)
@@ -280,74 +280,74 @@ class Memory:
         try:
             return self._store.write(base.snapshot, edits, message, squash=squash)
         except PathClash as clash:  # a foreign folder where one of our files belongs, or the reverse
-            brought = {path for path, content in edits.items() if content is not None}
-            there = (path for path in base.every_path("") if path not in brought)
-            room = {path: None for path in there if path in clash.paths or _folders(path) & brought}
-            return self._store.write(base.snapshot, {**room, **edits}, message, squash=squash)
+            written = {path for path, content in edits.items() if content is not None}
+            existing = (path for path in base.all_paths("") if path not in written)
+            removals = {path: None for path in existing if path in clash.paths or _parent_folders(path) & written}
+            return self._store.write(base.snapshot, {**removals, **edits}, message, squash=squash)
 
     def _reapply(self, read: dict[ThreadId, Record]) -> None:
-        """Take the new tip and stage this run's changes again, except promises that another run made meanwhile, reading
-        progress that does not hold there, and a model learned from threads that are forgotten there.
+        """Open the new tip and stage this run's changes again, except promises that another run made meanwhile, reading
+        progress that is not valid there, and a model trained on threads that are forgotten there.
 
-        ``read`` collects the threads that this run's comments show, as it knew them: if they changed since, these
+        ``read`` collects the threads that this run's comments show, as this run knew them. If they changed since, these
         comments are renewed.
         """
         staged, update, was_rebuilt = self._staged, self._model_update, self._was_rebuilt
-        shows = {key for changes in staged for one in changes.standing for key in one.shows}
-        read |= self.state.records(shows - read.keys())
-        before, known, went_back = _stored(staged, self.state.base), self.state.base.manifest, self._went_back
-        self.open([*_touched(staged), *read])
-        now, manifest = _stored(staged, self.state.base), self.state.base.manifest
+        shown = {key for changes in staged for item in changes.standing for key in item.shows}
+        read |= self.state.records(shown - read.keys())
+        before, previous, went_back = _promises_in(staged, self.state.base), self.state.base.manifest, self._went_back
+        self.open([*_changed_ids(staged), *read])
+        after, manifest = _promises_in(staged, self.state.base), self.state.base.manifest
         self.has_moved = True
-        self.is_outdated |= manifest.forgotten != known.forgotten
-        self._went_back = went_back or manifest.lacks(known)
+        self.is_outdated |= manifest.forgotten != previous.forgotten
+        self._went_back = went_back or manifest.is_behind(previous)
         if self._went_back:
             self.notes.add(WENT_BACK)
-        promised = {said.id: said for changes in staged for said in changes.answers if said.state == "pending"}
+        promised = {answer.id: answer for changes in staged for answer in changes.answers if answer.state == "pending"}
         self.taken |= {
-            key for key, said in now.answers.items() if _is_taken(promised[key], before.answers.get(key), said)
+            key for key, answer in after.answers.items() if _is_taken(promised[key], before.answers.get(key), answer)
         }
         self.taken_requests |= {
             key
-            for key, request in now.requests.items()
+            for key, request in after.requests.items()
             if request != before.requests.get(key) and (request.state != "pending" or request.trying_since)
         }
-        self.taken_comments |= {one.comment_key for one in now.standing - before.standing}
-        self.taken_notices |= {one.notice_key for one in now.notices - before.notices}
+        self.taken_comments |= {item.comment_key for item in after.standing - before.standing}
+        self.taken_notices |= {item.notice_key for item in after.notices - before.notices}
         for changes in staged:
-            self.stage(self._still_mine(changes, known))
+            self.stage(self._drop_taken(changes, previous))
         self.state.promise_renewal(read)
         if update and not self.is_outdated:
             self.install_model(update)
         if was_rebuilt:
             self.rebuild_index()
 
-    def _still_mine(self, changes: Changes, known: Manifest) -> Changes:
-        """The changes without what another run took up. Where a thread was forgotten, the plans of this run are put
-        off, as they may show it."""
-        mine = replace(
+    def _drop_taken(self, changes: Changes, previous: Manifest) -> Changes:
+        """The changes without what another run has taken over. If a thread was forgotten, this run's plans are
+        postponed, as they may show it."""
+        remaining = replace(
             changes,
-            pages=self.state.base.manifest.fit_pages(changes.pages, known),
-            linked_to=self.state.base.manifest.fit_linked(changes.linked_to, known),
-            discussions=self.state.base.manifest.fit_discussions(changes.discussions, known),
-            answers=tuple(said for said in changes.answers if said.id not in self.taken),
+            pages=self.state.base.manifest.valid_pages(changes.pages, previous),
+            linked_to=self.state.base.manifest.valid_link_progress(changes.linked_to, previous),
+            discussions=self.state.base.manifest.valid_discussions(changes.discussions, previous),
+            answers=tuple(answer for answer in changes.answers if answer.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
-            standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
-            notices=tuple(one for one in changes.notices if one.notice_key not in self.taken_notices),
+            standing=tuple(each for each in changes.standing if each.comment_key not in self.taken_comments),
+            notices=tuple(each for each in changes.notices if each.notice_key not in self.taken_notices),
         )
         if not self.is_outdated:
-            return mine
-        answers, requests = postponed(mine.answers), postponed(mine.requests)
-        return replace(mine, answers=answers, requests=requests, standing=(), renewed=(), notices=())
+            return remaining
+        answers, requests = postpone(remaining.answers), postpone(remaining.requests)
+        return replace(remaining, answers=answers, requests=requests, standing=(), renewed=(), notices=())
 
 
-def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
-    """The promises as they are while no run is working on them."""
-    return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
+def postpone(promises: Iterable[Promise]) -> tuple[Promise, ...]:
+    """Mark the promises as not being worked on by any run."""
+    return tuple(replace(promise, trying_since=None) if promise.state == "pending" else promise for promise in promises)
 
 
 class StoredPromises(NamedTuple):
-    """What a stored state has of some answers by thread, of requests by comment, of standing comments and notices."""
+    """What a stored state contains of some answers by thread, requests by comment, standing comments and notices."""
 
     answers: dict[ThreadId, AnswerRecord]
     requests: dict[int, Request]
@@ -355,39 +355,46 @@ class StoredPromises(NamedTuple):
     notices: set[ReleaseNotice]
 
 
-def _stored(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
-    """What ``base`` has where the staged changes make a promise."""
-    answers = {said.id for changes in staged for said in changes.answers if said.state == "pending"}
-    requests = {one.comment_id: one.id for changes in staged for one in changes.requests if one.state == "pending"}
-    asked = [one for each in base.values(REQUESTS, requests.values()).values() for one in each]
-    standing = [one.id for changes in staged for one in changes.standing]
-    linked = base.values(COMMENTS, [*standing, *(one.id for changes in staged for one in changes.notices)])
+def _promises_in(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
+    """What ``base`` stores wherever the staged changes make a promise."""
+    answers = {answer.id for changes in staged for answer in changes.answers if answer.state == "pending"}
+    requests = {
+        request.comment_id: request.id
+        for changes in staged
+        for request in changes.requests
+        if request.state == "pending"
+    }
+    stored = [request for thread in base.values(REQUESTS, requests.values()).values() for request in thread]
+    standing = [comment.id for changes in staged for comment in changes.standing]
+    linked = base.values(COMMENTS, [*standing, *(notice.id for changes in staged for notice in changes.notices)])
     return StoredPromises(
         base.values(ANSWERS, answers),
-        {one.comment_id: one for one in asked if one.comment_id in requests},
-        {one for each in linked.values() for one in each.comments},
-        {one for each in linked.values() for one in each.notices},
+        {request.comment_id: request for request in stored if request.comment_id in requests},
+        {comment for thread in linked.values() for comment in thread.comments},
+        {notice for thread in linked.values() for notice in thread.notices},
     )
 
 
-def _is_taken(promised: AnswerRecord, before: AnswerRecord | None, now: AnswerRecord) -> bool:
-    """Whether the run that left the answer ``now`` took up what this one has ``promised`` to say.
+def _is_taken(promised: AnswerRecord, before: AnswerRecord | None, after: AnswerRecord) -> bool:
+    """Whether the run that left the answer ``after`` took over what this run ``promised``.
 
-    A run that only counted thumbs did not, nor one that saw what had become of an earlier promise; but a comment that
-    a person deleted is not written again.
+    A run that only counted thumbs, or only recorded the outcome of an earlier promise, did not. But a comment that a
+    person deleted is not written again.
     """
-    if before is None or now.at != before.at or now.question != before.question or now.state == "removed":
-        return now != before
-    is_settled = now.state != before.state and promised.at == before.at
-    return is_settled or now.trying_since not in (None, before.trying_since)
+    if before is None or after.at != before.at or after.question != before.question or after.state == "removed":
+        return after != before
+    is_settled = after.state != before.state and promised.at == before.at
+    return is_settled or after.trying_since not in (None, before.trying_since)
 
 
-def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
-    parts = ((*one.records, *one.answers, *one.requests, *one.fixes, *one.standing) for one in staged)
-    notices = (each.id for one in staged for each in one.notices)
-    return list(dict.fromkeys([*(each.id for part in parts for each in part), *notices]))
+def _changed_ids(staged: Iterable[Changes]) -> list[ThreadId]:
+    parts = (
+        (*changes.records, *changes.answers, *changes.requests, *changes.fixes, *changes.standing) for changes in staged
+    )
+    notices = (item.id for changes in staged for item in changes.notices)
+    return list(dict.fromkeys([*(item.id for part in parts for item in part), *notices]))
 
 
-def _folders(path: str) -> set[str]:
+def _parent_folders(path: str) -> set[str]:
     parts = path.split("/")
     return {"/".join(parts[:count]) for count in range(1, len(parts))}

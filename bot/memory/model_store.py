@@ -25,11 +25,11 @@ RANKING = f"{MODEL_FOLDER}/ranking.json"
 BACKTEST = f"{MODEL_FOLDER}/backtest.json"
 
 MAX_EMBEDDED = 4_000
-"""Characters of an opening text that a text model is given. It reads fewer words than that."""
+"""Characters of an opening text passed to a text model, more than it reads."""
 
 
 class Embedder(Protocol):
-    """A downloaded model: texts → vectors of signed bytes. ``fingerprint`` tells it from others."""
+    """A downloaded model: texts → vectors of signed bytes. ``fingerprint`` identifies it."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -51,21 +51,21 @@ class LearnedModel:
 
     def vectors(self, thread: Thread) -> dict[str, bytes]:
         """The thread's vectors by vector field; empty ones are left out."""
-        found = self.term_vectors(terms(thread.title), body_terms(thread.body))
+        by_field = self.term_vectors(terms(thread.title), body_terms(thread.body))
         if self.embedder:
-            found |= embedded(thread, self.embedder)
-        return {arm: vector for arm, vector in found.items() if vector}
+            by_field |= embed(thread, self.embedder)
+        return {name: vector for name, vector in by_field.items() if vector}
 
     def term_vectors(self, title: Sequence[str], body: Sequence[str]) -> dict[str, bytes]:
         """The vectors of a text from its analysed terms."""
         if self.words is None:
             return {}
-        found = {"trained": self.words.text(title, body), "trained_title": self.words.title(title)}
-        return {arm: vector for arm, vector in found.items() if vector}
+        by_field = {"trained": self.words.text(title, body), "trained_title": self.words.title(title)}
+        return {name: vector for name, vector in by_field.items() if vector}
 
 
 class Encoder:
-    """Encodes threads with the learned models. Leaves out a downloaded model once it has failed, with a ``note``."""
+    """Encodes threads with the learned models. A downloaded model that fails is dropped, with a ``note``."""
 
     def __init__(self, learned: LearnedModel, note: Callable[[str], None]) -> None:
         self.learned = learned
@@ -81,12 +81,12 @@ class Encoder:
 
 
 class CachingEmbedder:
-    """Encodes each text once: a rebuild needs a thread's vectors for its replay and for its index, an event needs those
-    of its issue for the index and for the search."""
+    """Encodes each text once: a rebuild needs a thread's vectors for the replay and for the index, an event needs its
+    issue's vectors for the index and for the search."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._known: dict[bytes, bytes] = {}
+        self._vectors: dict[bytes, bytes] = {}
 
     @property
     def fingerprint(self) -> str:
@@ -94,12 +94,12 @@ class CachingEmbedder:
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
-        self._known |= zip(missing, self._embedder.encode(list(missing.values())), strict=True)
-        return [self._known[key] for key in keys]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._vectors}
+        self._vectors |= zip(missing, self._embedder.encode(list(missing.values())), strict=True)
+        return [self._vectors[key] for key in keys]
 
 
-def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
+def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     """The thread's vectors by a downloaded model. Raises WorldError when that fails."""
     body = thread.body[:MAX_EMBEDDED]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
@@ -108,16 +108,16 @@ def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
         text, title = embedder.encode([f"{thread.title}\n{prose}", thread.title])
     except WorldError:
         raise
-    except Exception as error:  # foreign native code: whatever it raises costs these vectors, not the run
+    except Exception as error:  # foreign native code: whatever it raises must not stop the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer goes by words") from error
     return {"semantic": text, "semantic_title": title}
 
 
 @dataclass(frozen=True)
 class ModelUpdate:
-    """What was learned from a whole history of ``threads`` threads. ``backtest`` is its proof, as JSON.
+    """The models learned from a whole history of ``threads`` threads. ``backtest`` is the evidence, as JSON.
 
-    ``words`` are as `read_words` takes them: empty removes the stored ones, None keeps them.
+    ``words`` are in the format of `read_words`: empty removes the stored ones, None keeps them.
     """
 
     words: bytes | None
@@ -126,13 +126,13 @@ class ModelUpdate:
     backtest: Mapping[str, object] = field(default_factory=dict)
 
     def files(self) -> dict[str, bytes]:
-        """The files of the store for it, by path; empty content deletes a file."""
-        found = {RANKING: canonical(ranking_fields(self.ranking))}
+        """Its files in the store, by path; empty content deletes a file."""
+        contents = {RANKING: canonical(ranking_fields(self.ranking))}
         if self.words is not None:
-            found[WORDS] = self.words
+            contents[WORDS] = self.words
         if self.backtest:
-            found[BACKTEST] = canonical(dict(self.backtest))
-        return found
+            contents[BACKTEST] = canonical(dict(self.backtest))
+        return contents
 
 
 def read_words(data: bytes) -> WordVectors:

@@ -1,6 +1,6 @@
-"""Where a store has the record of a thread, and a cache its clone.
+"""Where a store keeps the record of a thread, and a cache keeps its clone.
 
-Light to import, as a search from a shell reads records.
+Fast to import, as a search from a shell reads records.
 """
 
 from __future__ import annotations

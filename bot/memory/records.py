@@ -27,10 +27,10 @@ class CorruptRecord(ValueError):
     """This program never wrote such a record."""
 
 
-def in_order(paths: Iterable[str]) -> list[str]:
+def sorted_record_paths(paths: Iterable[str]) -> list[str]:
     """The paths that may hold a record: numbers in order, then names in order, then hashed names."""
-    found = ((match, path) for path in paths if (match := _PATH.fullmatch(path)))
-    return [path for _, path in sorted((_order(match[1], match[2]), path) for match, path in found)]
+    matches = ((match, path) for path in paths if (match := _PATH.fullmatch(path)))
+    return [path for _, path in sorted((_order(match[1], match[2]), path) for match, path in matches)]
 
 
 def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
@@ -38,8 +38,8 @@ def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
     return is_name, is_name and len(name) == hashlib.sha256().digest_size * 2, 0 if is_name else len(name), name
 
 
-def key_in(path: str) -> ThreadId | None:
-    """The thread whose record lies at ``path``; None where the path does not tell, as for pages."""
+def key_of_path(path: str) -> ThreadId | None:
+    """The thread whose record is at ``path``; None if the path does not determine it, as for pages."""
     match = _PATH.fullmatch(path)
     if not match:
         return None
@@ -53,9 +53,9 @@ def sort_key(key: ThreadId) -> tuple[int, int, str]:
 
 
 def wins(new: Record, old: Record | None) -> bool:
-    """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing.
+    """Whether ``new`` replaces ``old``: a later revision does; a tombstone stays; equal content changes nothing.
 
-    A forgotten thread stays forgotten whatever comes later: any other run may still carry a copy of its text.
+    A forgotten thread stays forgotten whatever comes later, as another run may still have a copy of its text.
     """
     if old is None:
         return True
@@ -69,33 +69,33 @@ def wins(new: Record, old: Record | None) -> bool:
 
 
 def same_content(new: Record, old: Record) -> bool:
-    """Equal apart from the time of a thread's last update, which our own comment moves too, or of its deletion."""
+    """Equal apart from the time of a thread's last update, which our own comment also changes, or of its deletion."""
     if isinstance(new, Thread) and isinstance(old, Thread):
         return replace(new, updated_at=None) == replace(old, updated_at=None)
     return isinstance(new, Tombstone) and isinstance(old, Tombstone) and replace(new, at=old.at) == old
 
 
 def encode_record(record: Record) -> bytes:
-    """The canonical bytes of a record: sorted keys, one line a field, UTF-8. Equal records give equal bytes."""
+    """The canonical bytes of a record: sorted keys, one line per field, UTF-8. Equal records give equal bytes."""
     fields = _tombstone_fields(record) if isinstance(record, Tombstone) else archive_fields(record)
     return canonical(fields)
 
 
 def canonical(value: object) -> bytes:
-    """Readable JSON with one representation for a value."""
+    """Readable JSON with one representation for each value."""
     return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode()
 
 
 def decode_record(data: bytes) -> Record:
-    """The record of these bytes. Raises CorruptRecord when they are no record."""
+    """The record in these bytes. Raises CorruptRecord when they are not a record."""
     try:
         fields = json.loads(data)
         if not isinstance(fields, dict):
             raise CorruptRecord("a record is a JSON object")
         if "tombstone" in fields:
-            gone = fields["tombstone"]
-            moved = clean(gone.get("moved_to")) or None
-            return Tombstone(parse_key(fields["id"]), parse_time(gone["at"]), clean(gone["reason"]), moved)
+            tombstone = fields["tombstone"]
+            moved = clean(tombstone.get("moved_to")) or None
+            return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), clean(tombstone["reason"]), moved)
         return thread_from_archive(fields)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise CorruptRecord(f"{type(error).__name__}: {error}"[:120]) from error

@@ -1,6 +1,6 @@
 """Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments, signs of clusters.
 
-How each is written and read, and how two states of one are merged: with the same result in either order.
+Defines how each is written and read, and how two states of one are merged, with the same result in either order.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from bot.domain.thread_json import (
     time_or_none,
     without_defaults,
 )
-from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, bounded, newest_notices
+from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, limit_requests, newest_notices
 from bot.memory.places import folder_of
 from bot.memory.records import sort_key
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")
 Line = Mapping[str, Any]
-"""A line of a shard as JSON; its ``id`` is a thread's."""
+"""A line of a shard as JSON; its ``id`` is the thread's."""
 
 _UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
@@ -53,7 +53,7 @@ _NAME = re.compile(r"(\d{4,}|x[0-9a-f]{2})\.jsonl", re.ASCII)
 
 @dataclass(frozen=True)
 class ShardSchema(Generic[Value]):
-    """The shards in one folder. ``fields`` makes a value JSON; None for one that is not worth a line."""
+    """The shards in one folder. ``fields`` converts a value to JSON; None for a value that needs no line."""
 
     folder: str
     fields: Callable[[Value], dict[str, object] | None]
@@ -66,13 +66,13 @@ class ShardSchema(Generic[Value]):
         fields = self.fields(value)
         return None if fields is None else json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
-    def among(self, paths: Iterable[str]) -> list[str]:
+    def select_paths(self, paths: Iterable[str]) -> list[str]:
         """The paths that are shards of this schema."""
         start = f"{self.folder}/"
         return [path for path in paths if path.startswith(start) and _NAME.fullmatch(path, len(start))]
 
     def edits(self, shards: Mapping[str, bytes], values: Mapping[ThreadId, Value | None]) -> dict[str, bytes | None]:
-        """The shards that change when these values are put in (None removes one); empty shards are deleted."""
+        """The shards that change when these values are stored (None removes one); empty shards are deleted."""
         lines = ((key, None if value is None else self.line(value)) for key, value in values.items())
         return edit_shards(shards, lines, self.path)
 
@@ -81,8 +81,8 @@ class ShardSchema(Generic[Value]):
 class StoredShard(ShardSchema[Value]):
     """Shards that are read again.
 
-    ``parse`` gives the value of a line and whether that is all of it; for an unreadable line it raises one of
-    _UNREADABLE. ``loss`` tells a maintainer what is lost then.
+    ``parse`` returns the value of a line and whether that is all of it; for an unreadable line it raises one of
+    _UNREADABLE. ``loss`` tells a maintainer what is lost in that case.
     """
 
     parse: Callable[[Line], tuple[Value, bool]]
@@ -92,42 +92,42 @@ class StoredShard(ShardSchema[Value]):
         self, path: str, data: bytes, wanted: Iterable[ThreadId] | None = None
     ) -> tuple[dict[ThreadId, Value], bool]:
         """The values of a shard for the ``wanted`` threads (None: for all), and whether nothing was damaged."""
-        found: dict[ThreadId, Value] = {}
+        values: dict[ThreadId, Value] = {}
         lines, is_whole = read_lines(data)
         for key in lines if wanted is None else wanted:
             if key in lines and self.path(key) == path:
                 try:
-                    found[key], is_all = self.parse(lines[key])
+                    values[key], is_all = self.parse(lines[key])
                 except _UNREADABLE:
                     is_all = False
                 is_whole = is_whole and is_all
-        return found, is_whole
+        return values, is_whole
 
 
 def parse_each(lines: Iterable[Any], parse: Callable[[Any], Item]) -> tuple[list[Item], bool]:
-    """The items that can be read, and whether that is all of them."""
-    found, is_whole = [], True
+    """The readable items, and whether that is all of them."""
+    items, is_whole = [], True
     for line in lines:
         try:
-            found.append(parse(line))
+            items.append(parse(line))
         except _UNREADABLE:
             is_whole = False
-    return found, is_whole
+    return items, is_whole
 
 
 def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
     """The lines of a shard by thread, and whether each could be read."""
-    found = list(_lines(data))
-    return {key: line for key, _, line in found if key is not None}, all(key is not None for key, _, _ in found)
+    rows = list(_lines(data))
+    return {key: line for key, _, line in rows if key is not None}, all(key is not None for key, _, _ in rows)
 
 
 def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
-    """The readable lines of a shard as they are written, each after its thread."""
+    """The readable lines of a shard as written, each after its thread."""
     return [(key, text) for key, text, _ in _lines(data) if key is not None]
 
 
 def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
-    for text in data.decode("utf-8", "replace").split("\n"):  # a text may hold other ends of lines
+    for text in data.decode("utf-8", "replace").split("\n"):  # a text may contain other line endings
         if text:
             try:
                 line = json.loads(text)
@@ -146,12 +146,14 @@ def edit_shards(
     lines: Iterable[tuple[ThreadId, str | None]],
     path_of: Callable[[ThreadId], str],
 ) -> dict[str, bytes | None]:
-    """The shards that change when these lines are put in (None removes a line); empty shards are deleted."""
+    """The shards that change when these lines are stored (None removes a line); empty shards are deleted."""
     opened: dict[str, dict[ThreadId, str]] = {}
     for key, line in lines:
         path = path_of(key)
         if path not in opened:
-            opened[path] = {old: text for old, text, _ in _lines(shards.get(path, b"")) if old is not None}
+            opened[path] = {
+                stored_key: text for stored_key, text, _ in _lines(shards.get(path, b"")) if stored_key is not None
+            }
         if line is None:
             opened[path].pop(key, None)
         else:
@@ -203,7 +205,7 @@ def parse_request(line: Line, thread: ThreadId) -> Request:
         name=name,
         by=clean(line.get("by"))[:MAX_NAME],
         at=parse_time(line["at"]),
-        about=tuple(map(parse_key, _listed(line.get("about", ()), MAX_ABOUT))),
+        about=tuple(map(parse_key, _as_list(line.get("about", ()), MAX_ABOUT))),
         state=_one_of(REQUEST_STATES, line["state"]),
         reply_id=parse_number(line.get("reply_id")),
         trying_since=time_or_none(line.get("trying_since")),
@@ -211,17 +213,17 @@ def parse_request(line: Line, thread: ThreadId) -> Request:
 
 
 def requests_fields(requests: Sequence[Request]) -> dict[str, object] | None:
-    """All that was asked for on one thread as JSON: the thread's id once, then the requests without it."""
+    """All requests on one thread as JSON: the thread's id once, then the requests without it."""
     if not requests:
         return None
     return {"id": requests[0].id, "wishes": [_without_id(request) for request in requests]}
 
 
 def parse_requests(line: Line) -> tuple[tuple[Request, ...], bool]:
-    """The inverse of `requests_fields`, within bounds, and whether each request could be read."""
+    """The inverse of `requests_fields`, at most MAX_REQUESTS, and whether each request could be read."""
     thread = parse_key(line["id"])
-    found, is_whole = parse_each(_listed(line["wishes"]), lambda one: parse_request(one, thread))
-    return bounded({one.comment_id: one for one in found}.values(), MAX_REQUESTS), is_whole
+    requests, is_whole = parse_each(_as_list(line["wishes"]), lambda each: parse_request(each, thread))
+    return limit_requests({each.comment_id: each for each in requests}.values(), MAX_REQUESTS), is_whole
 
 
 def parse_fix(line: Line) -> FixInfo:
@@ -233,7 +235,7 @@ def parse_fix(line: Line) -> FixInfo:
         is_pull=line.get("is_pull") is True,
         commit=clean(line.get("commit"))[:MAX_NAME] or None,
         merged_at=time_or_none(line.get("merged_at")),
-        files=tuple(clean(path)[:MAX_PATH] for path in _listed(line.get("files", ()), MAX_FILES)),
+        files=tuple(clean(path)[:MAX_PATH] for path in _as_list(line.get("files", ()), MAX_FILES)),
         release=clean(line.get("release"))[:MAX_NAME] or None,
         released_at=time_or_none(line.get("released_at")),
         unreleased=line.get("unreleased") is True,
@@ -245,7 +247,7 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
     """Our comments and notices on a thread and those that show it as JSON, with its id once; None for no comment."""
     if not (linked.comments or linked.shown_in or linked.notices):
         return None
-    comments = [{"shows": [], **_without_id(one)} for one in linked.comments]  # every version asks for that field
+    comments = [{"shows": [], **_without_id(comment)} for comment in linked.comments]  # all versions need it
     notices = list(map(_without_id, linked.notices))
     shown_in = [list(key) for key in linked.shown_in]
     return without_defaults({"id": linked.id, "comments": comments, "shown_in": shown_in, "notices": notices})
@@ -254,10 +256,10 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
 def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
     """The inverse of `thread_comments_fields`, and whether each comment could be read."""
     thread = parse_key(line["id"])
-    found, is_whole = parse_each(_listed(line.get("comments", ())), lambda one: _parse_standing(one, thread))
-    comments = {one.reply: one for one in found}
-    shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _listed(line.get("shown_in", ()))]
-    notices, is_all = parse_each(_listed(line.get("notices", ())), lambda one: _parse_notice(one, thread))
+    standing, is_whole = parse_each(_as_list(line.get("comments", ())), lambda item: _parse_standing(item, thread))
+    comments = {item.reply: item for item in standing}
+    shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _as_list(line.get("shown_in", ()))]
+    notices, is_all = parse_each(_as_list(line.get("notices", ())), lambda item: _parse_notice(item, thread))
     linked = ThreadComments(thread, tuple(comments.values()), tuple(dict.fromkeys(shown_in)), newest_notices(notices))
     return linked, is_whole and is_all
 
@@ -268,27 +270,27 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
         at=parse_time(line["at"]),
         reply=parse_number(line.get("reply")) or 0,
         content=clean(line.get("content"))[:MAX_NAME],
-        shows=tuple(map(parse_key, _listed(line["shows"]))),
-        quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
+        shows=tuple(map(parse_key, _as_list(line["shows"]))),
+        quotes=tuple(clean(mark)[:MAX_NAME] for mark in _as_list(line.get("quotes", ()))),
         trying_since=time_or_none(line.get("trying_since")),
-        pulls=tuple(map(_parse_pull, _listed(line.get("pulls", ()), MAX_PULLS))),
-        others=tuple(map(_parse_other, _listed(line.get("others", ()), MAX_OTHERS))),
+        pulls=tuple(map(_parse_pull, _as_list(line.get("pulls", ()), MAX_PULLS))),
+        others=tuple(map(_parse_other, _as_list(line.get("others", ()), MAX_OTHERS))),
     )
 
 
 def _parse_other(pair: Sequence[Any]) -> OrganisationKey:
     repository, thread = pair
-    return OrganisationKey(_number(repository), parse_key(thread))
+    return OrganisationKey(_require_number(repository), parse_key(thread))
 
 
 def _parse_pull(line: Line) -> OpenPull:
     return OpenPull(
-        about=_number(line["about"]),
-        id=_number(line["id"]),
+        about=_require_number(line["about"]),
+        id=_require_number(line["id"]),
         title=clean(line.get("title"))[:MAX_TITLE],
         closes=line.get("closes") is True,
         draft=line.get("draft") is True,
-        files=tuple(clean(path)[:MAX_PATH] for path in _listed(line.get("files", ()), MAX_FILES)),
+        files=tuple(clean(path)[:MAX_PATH] for path in _as_list(line.get("files", ()), MAX_FILES)),
         seen_at=time_or_none(line.get("seen_at")),
     )
 
@@ -307,15 +309,15 @@ def _parse_notice(line: Line, thread: ThreadId) -> ReleaseNotice:
     )
 
 
-def cluster_links_fields(found: ClusterLinks) -> dict[str, object] | None:
-    """The signs of one thread as JSON; None for no sign."""
-    return _plain_fields(found) if found.links else None
+def cluster_links_fields(cluster_links: ClusterLinks) -> dict[str, object] | None:
+    """The cluster signs of one thread as JSON; None if there are none."""
+    return _plain_fields(cluster_links) if cluster_links.links else None
 
 
 def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
-    """The inverse of `cluster_links_fields`, within bounds, and whether each sign could be read."""
-    found, is_whole = parse_each(_listed(line["links"], MAX_LINKS), _parse_cluster_link)
-    return ClusterLinks(parse_key(line["id"]), parse_time(line["at"]), tuple(found)), is_whole
+    """The inverse of `cluster_links_fields`, at most MAX_LINKS, and whether each sign could be read."""
+    links, is_whole = parse_each(_as_list(line["links"], MAX_LINKS), _parse_cluster_link)
+    return ClusterLinks(parse_key(line["id"]), parse_time(line["at"]), tuple(links)), is_whole
 
 
 def _parse_cluster_link(line: Line) -> ClusterLink:
@@ -330,7 +332,7 @@ def parse_renewal(line: Line) -> Renewal:
     return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
 
 
-def _number(value: Any) -> int:
+def _require_number(value: Any) -> int:
     number = parse_number(value)
     if number is None:
         raise ValueError("not a number")
@@ -343,7 +345,7 @@ def _one_of(states: Collection[str], state: Any) -> str:
     return str(state)
 
 
-def _listed(value: Any, most: int | None = None) -> Sequence[Any]:
+def _as_list(value: Any, most: int | None = None) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise ValueError("not a list")
     return value[:most]
@@ -384,6 +386,6 @@ CLUSTERS = StoredShard(
     "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"
 )
 EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
-"""What an event reads of its thread."""
+"""What an event reads about its thread."""
 
 SCHEMAS = (*EVENT_SCHEMAS, CLUSTERS)

@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.errors import StoreError
-from bot.files import below, checked, checked_folder, on_disk
+from bot.files import check_folder, check_path, is_below, on_disk
 
 Edits = Mapping[str, bytes | Path | None]
-"""Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
+"""Path inside the store → new content (bytes, or a file to copy it from), None to delete it."""
 
 
 class Snapshot(Protocol):
     """One state of the tree; reading it never sees later writes.
 
-    Paths use ``/``, are relative, and hold no empty part, ``.`` or ``..``.
+    Paths use ``/``, are relative, and contain no empty part, ``.`` or ``..``.
     """
 
     revision: str
     """Identifies the state: a commit id or a counter, empty when nothing has been stored yet."""
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, fetched together; absent ones are left out.
+        """The contents of these files, fetched together; missing ones are left out.
 
         Raises UnreadableFile for anything but a regular file of at most MAX_FILE bytes.
         """
@@ -37,12 +37,12 @@ class Snapshot(Protocol):
         """The regular files below the folder ``prefix`` ("" for all), sorted."""
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """The paths at or below ``prefix`` that `checkout` refuses, sorted. Deleting them cures that."""
+        """The paths at or below ``prefix`` that `checkout` refuses, sorted. Deleting them fixes that."""
 
     def checkout(self, prefix: str) -> Path:
         """A writable copy of the files below ``prefix``, for programs that need files. It lasts until the store closes.
 
-        A symlink or a sub-folder in the store raises StoreError. Changes reach the store when the files are handed to
+        A symlink or a sub-folder in the store raises StoreError. Changes reach the store when the files are passed to
         `Store.write`.
         """
 
@@ -57,10 +57,10 @@ class Store(Protocol):
         """
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        """Replace ``base`` by itself plus ``edits``. Raises TipMoved when ``base`` is no longer the newest state.
+        """Apply ``edits`` to ``base``. Raises TipMoved when ``base`` is no longer the newest state.
 
-        Returns ``base`` itself when that would change nothing. Raises PathClash when a name would belong to a file and
-        a folder at once. With ``squash`` all earlier states are given up, even when there is nothing to change; if the
+        Returns ``base`` itself when that would change nothing. Raises PathClash when a name would belong to both a file
+        and a folder. With ``squash`` all earlier states are discarded, even when there is nothing to change; if the
         server forbids that, a StoreError is raised and nothing is written.
         """
 
@@ -68,48 +68,48 @@ class Store(Protocol):
         """Remove temporary files."""
 
 
-def inside(path: str, folder: str) -> str:
-    """The path as seen from a folder that it lies in."""
+def relative_to(path: str, folder: str) -> str:
+    """The path relative to a folder that contains it."""
     return path[len(folder) + 1 if folder else 0 :]
 
 
-def flat(path: str, folder: str) -> str:
-    """``path`` itself where it lies directly in the folder; StoreError where it lies deeper."""
-    if "/" in inside(checked(path), folder):
+def check_flat(path: str, folder: str) -> str:
+    """Return ``path`` if it is directly in the folder. Raises StoreError if it is deeper."""
+    if "/" in relative_to(check_path(path), folder):
         raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the store")
     return path
 
 
-class PretendedSnapshot:
-    """A snapshot with these edits, which were not written."""
+class EditedSnapshot:
+    """A snapshot as if these edits had been written."""
 
     def __init__(self, base: Snapshot, edits: Mapping[str, bytes | None]) -> None:
         self.revision = base.revision
         self._base, self._edits = base, edits
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        wanted = list(paths)
-        found = self._base.read(path for path in wanted if path not in self._edits)
-        return found | {path: new for path in wanted if (new := self._edits.get(path)) is not None}
+        requested = list(paths)
+        contents = self._base.read(path for path in requested if path not in self._edits)
+        return contents | {path: new for path in requested if (new := self._edits.get(path)) is not None}
 
     def paths(self, prefix: str) -> list[str]:
-        folder = checked_folder(prefix)
+        folder = check_folder(prefix)
         kept = {path for path in self._base.paths(prefix) if path not in self._edits}
-        return sorted(kept | {path for path, new in self._edits.items() if new is not None and below(path, folder)})
+        return sorted(kept | {path for path, new in self._edits.items() if new is not None and is_below(path, folder)})
 
     def foreign_files(self, prefix: str) -> list[str]:
         return [path for path in self._base.foreign_files(prefix) if path not in self._edits]
 
     def checkout(self, prefix: str) -> Path:
-        place = self._base.checkout(f"empty-{secrets.token_hex(8)}")
+        target = self._base.checkout(f"empty-{secrets.token_hex(8)}")
         with on_disk("write a working copy"):
             for path, content in self.read(self.paths(prefix)).items():
-                (place / path.rpartition("/")[2]).write_bytes(content)
-        return place
+                (target / path.rpartition("/")[2]).write_bytes(content)
+        return target
 
 
 class ReadOnlyStore:
-    """Reads from another store; only the snapshots that `write` returns show what was written."""
+    """Reads from another store and writes nothing; only the snapshots that `write` returns show the edits."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -119,7 +119,7 @@ class ReadOnlyStore:
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
         contents = {path: new.read_bytes() if isinstance(new, Path) else new for path, new in edits.items()}
-        return PretendedSnapshot(base, contents)
+        return EditedSnapshot(base, contents)
 
     def close(self) -> None:
         self._store.close()

@@ -1,4 +1,4 @@
-"""An index in the folders of a store: checked, opened, built again, and the files that have to be written for it."""
+"""An index in the folders of a store: checks, opens and rebuilds it, and collects the files to write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def file_hash(path: Path) -> str:
 
 
 def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of the files in ``folder`` by name; a name stands for one content, so ``known`` ones are not read."""
+    """SHA-256 of the files in ``folder`` by name. A name stands for one content, so ``known`` files are not read."""
     names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
     return {name: known.get(name) or file_hash(folder / name) for name in names}
 
@@ -29,8 +29,8 @@ def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
 def damaged_files(hashes: Mapping[str, str], folder: Path) -> list[str]:
     """The files that are missing, unknown, or differ from these hashes."""
     present = {path.name for path in folder.iterdir()}
-    wrong = present.symmetric_difference(hashes)
-    return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != hashes[name]})
+    unexpected = present.symmetric_difference(hashes)
+    return sorted(unexpected | {name for name in present - unexpected if file_hash(folder / name) != hashes[name]})
 
 
 def other_maker(layout: int, analyser: str) -> str:
@@ -41,14 +41,14 @@ def other_maker(layout: int, analyser: str) -> str:
 
 
 def part_path(parts: str, name: str) -> str:
-    """Where a store has this part of the index whose parts are in the folder ``parts``."""
+    """The path in the store of this part of the index whose parts are in the folder ``parts``."""
     return f"{parts}/{name[0]}/{name}"
 
 
 class StoredIndex:
     """The index whose files are in ``folder`` and whose parts are in ``parts``.
 
-    ``sizes`` tell which parts of it are files of their own. ``has_changed``: its files are not those that are stored.
+    ``sizes`` decides which parts of it are separate files. ``has_changed``: its files differ from the stored ones.
     """
 
     def __init__(self, base: BaseState, folder: str, parts: str, sizes: Sizes) -> None:
@@ -58,9 +58,9 @@ class StoredIndex:
         self.has_changed = False
 
     def damage(self, hashes: Mapping[str, str]) -> str:
-        """Why the stored files are not those with these hashes; empty if they are."""
-        wrong = self._base.snapshot.foreign_files(self._name) or damaged_files(hashes, self._checkout())
-        return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
+        """How the stored files differ from these hashes; empty if they match."""
+        damaged = self._base.snapshot.foreign_files(self._name) or damaged_files(hashes, self._checkout())
+        return f"damaged ({', '.join(f'{name!a:.80}' for name in damaged[:3])})" if damaged else ""
 
     def open(self) -> Index:
         """The stored index. Raises IndexCorrupt."""
@@ -68,7 +68,7 @@ class StoredIndex:
         return self.index
 
     def build(self, documents: Iterable[IndexDocument]) -> Index:
-        """A new index of these documents; the stored one is not read. Raises IndexCorrupt, OSError."""
+        """Build a new index of these documents; the stored one is not read. Raises IndexCorrupt, OSError."""
         if self.index:
             self.index.close()
         self.index = None
@@ -78,25 +78,27 @@ class StoredIndex:
         return self.open()
 
     def edits(self, known: Mapping[str, str]) -> tuple[Edits, dict[str, str]]:
-        """What has to be written, and the hashes of its files, where those with the ``known`` hashes are stored."""
+        """The edits to write, and the hashes of the index files. Files with the ``known`` hashes are stored already."""
         if not self.has_changed or self._folder is None:
             return {}, dict(known)
         hashes = file_hashes(self._folder, known)
         kept = {f"{self._name}/{name}" for name in hashes}
-        found: dict[str, Path | None] = {path: None for path in self._base.every_path(self._name) if path not in kept}
-        found |= {f"{self._name}/{name}": self._folder / name for name in hashes.keys() - known.keys()}
-        return found | self._part_edits(self._folder / PARTS_FOLDER), hashes
+        file_edits: dict[str, Path | None] = {
+            path: None for path in self._base.all_paths(self._name) if path not in kept
+        }
+        file_edits |= {f"{self._name}/{name}": self._folder / name for name in hashes.keys() - known.keys()}
+        return file_edits | self._part_edits(self._folder / PARTS_FOLDER), hashes
 
     def removal(self) -> Edits:
-        """What has to be written for the store to hold nothing of the index."""
-        return dict.fromkeys((*self._base.every_path(self._name), *self._base.every_path(self._parts)))
+        """The edits that remove the whole index from the store."""
+        return dict.fromkeys((*self._base.all_paths(self._name), *self._base.all_paths(self._parts)))
 
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
-        """The parts that were written; whatever else lies in their place is deleted."""
+        """The parts to write; anything else in their folder is deleted."""
         names = self.index.parts() if self.index else ()
         kept = {part_path(self._parts, name): folder / name for name in names}
-        gone: dict[str, Path | None] = {path: None for path in self._base.every_path(self._parts) if path not in kept}
-        return gone | {path: file for path, file in kept.items() if file.is_file()}
+        removed: dict[str, Path | None] = {path: None for path in self._base.all_paths(self._parts) if path not in kept}
+        return removed | {path: file for path, file in kept.items() if file.is_file()}
 
     def _checkout(self) -> Path:
         if self._folder is None:
@@ -104,13 +106,13 @@ class StoredIndex:
         return self._folder
 
     def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The parts of these names that the store has, in one exchange."""
+        """The parts with these names that the store has, in one exchange."""
         snapshot = self._base.snapshot
         stored = set(snapshot.paths(self._parts))
-        wanted = {path: name for name in names if (path := part_path(self._parts, name)) in stored}
+        names_by_path = {path: name for name in names if (path := part_path(self._parts, name)) in stored}
         try:
-            return {wanted[path]: data for path, data in snapshot.read(wanted).items()}
+            return {names_by_path[path]: data for path, data in snapshot.read(names_by_path).items()}
         except StoreError as error:
-            if type(error) in (StoreError, UnreadableFile):  # a foreign file, not trouble with the network or the disk
+            if type(error) in (StoreError, UnreadableFile):  # a foreign file, not a network or disk error
                 raise IndexCorrupt(str(error)) from error
             raise

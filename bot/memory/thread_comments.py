@@ -1,4 +1,4 @@
-"""The comments on each thread as memory knows them, with the changes of a run."""
+"""The stored comments on each thread, with the changes of a run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from bot.memory.merge import later_notice, newest_notices
 from bot.memory.records import sort_key
 
 
-def outdated(every: Collection[ThreadComments], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
+def outdated_comments(every: Collection[ThreadComments], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
     """Renewals of the comments that are no newer than the last change of a thread that they show."""
-    written = {one.comment_key: one.at for each in every for one in each.comments}
-    for each in every:
-        record = records.get(each.id)
-        for key in each.shown_in:
+    written = {comment.comment_key: comment.at for thread in every for comment in thread.comments}
+    for thread in every:
+        record = records.get(thread.id)
+        for key in thread.shown_in:
             if record and key in written and written[key] <= record.revised_at:
-                yield Renewal(*key, each.id, record.revised_at)
+                yield Renewal(*key, thread.id, record.revised_at)
 
 
 class ThreadCommentChanges:
-    """Which of our comments stand on each thread, which show it, and which release notices it got: as ``read`` gives
-    them, with a run's changes.
+    """Our comments on each thread, the comments that show it, and its release notices: as ``read`` returns them, with
+    a run's changes.
 
-    Reads nothing before it is asked. A comment that is put again, or is older than the stored one, changes nothing."""
+    Reads only on demand. Putting a comment again, or one older than the stored one, has no effect.
+    """
 
     def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
         self._read = read
@@ -35,62 +36,68 @@ class ThreadCommentChanges:
         self._notices: dict[ThreadId, dict[str, ReleaseNotice]] = {}
         self._gone: set[ThreadId] = set()
 
-    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """The comments on these threads and those that show them, for threads that have one."""
-        wanted = list(dict.fromkeys(ids))
-        stored = self._read(wanted)
-        found = {key: self._now(stored.get(key, ThreadComments(key))) for key in wanted}
-        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in or linked.notices}
+    def lookup(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
+        """The comments on these threads and those that show them, for threads that have any."""
+        keys = list(dict.fromkeys(ids))
+        stored = self._read(keys)
+        current = {key: self._with_changes(stored.get(key, ThreadComments(key))) for key in keys}
+        return {key: thread for key, thread in current.items() if thread.comments or thread.shown_in or thread.notices}
 
     def put(self, comments: Iterable[StandingComment]) -> None:
         """Replace the stored state of these comments. One that shows nothing is removed."""
         new = list(comments)
-        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
-        for one in new:
-            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
-            stood = next((each for each in linked.comments if each.reply == one.reply), None)
-            if stood is None or one.at >= stood.at:
-                self._comments.setdefault(one.id, {})[one.reply] = one
-                for key in stood.shows if stood else ():
-                    self._shown.setdefault(key, {})[one.comment_key] = False
-                for key in one.shows:
-                    self._shown.setdefault(key, {})[one.comment_key] = True
+        # Read together, as each read may cost an exchange.
+        self._read([key for comment in new for key in (comment.id, *comment.shows)])
+        for comment in new:
+            linked = self.lookup([comment.id]).get(comment.id, ThreadComments(comment.id))
+            stored = next((other for other in linked.comments if other.reply == comment.reply), None)
+            if stored is None or comment.at >= stored.at:
+                self._comments.setdefault(comment.id, {})[comment.reply] = comment
+                for key in stored.shows if stored else ():
+                    self._shown.setdefault(key, {})[comment.comment_key] = False
+                for key in comment.shows:
+                    self._shown.setdefault(key, {})[comment.comment_key] = True
 
-    def tell(self, notices: Iterable[ReleaseNotice]) -> list[datetime]:
-        """Put in these release notices. Returns when the new ones were promised."""
+    def add_notices(self, notices: Iterable[ReleaseNotice]) -> list[datetime]:
+        """Add these release notices. Returns when the new ones were promised."""
         new = list(notices)
-        self._read(dict.fromkeys(one.id for one in new))  # together, as each read may cost an exchange
+        # Read together, as each read may cost an exchange.
+        self._read(dict.fromkeys(notice.id for notice in new))
         promised = []
-        for one in new:
-            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
-            known = {each.ref: each for each in linked.notices}
-            self._notices.setdefault(one.id, {})[one.ref] = later_notice(one, known.get(one.ref))
-            promised += [one.at] if one.ref not in known and one.state == "pending" else []
+        for notice in new:
+            linked = self.lookup([notice.id]).get(notice.id, ThreadComments(notice.id))
+            stored = {other.ref: other for other in linked.notices}
+            self._notices.setdefault(notice.id, {})[notice.ref] = later_notice(notice, stored.get(notice.ref))
+            promised += [notice.at] if notice.ref not in stored and notice.state == "pending" else []
         return promised
 
     def drop(self, ids: Iterable[ThreadId]) -> None:
         """Remove the comments and notices on threads that are gone."""
-        linked = self.of(ids)
-        self.put(replace(one, shows=(), quotes=(), others=()) for each in linked.values() for one in each.comments)
-        gone = {key for key, each in linked.items() if each.notices}
+        linked = self.lookup(ids)
+        self.put(
+            replace(comment, shows=(), quotes=(), others=())
+            for thread in linked.values()
+            for comment in thread.comments
+        )
+        gone = {key for key, thread in linked.items() if thread.notices}
         self._gone |= gone
         self._notices = {key: notices for key, notices in self._notices.items() if key not in gone}
 
     def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
-        """Rebuild the lists of where threads are shown from ``comments``, all of them; ``listed`` are today's lists."""
+        """Rebuild the lists of where each thread is shown from all ``comments``; ``listed`` are the current lists."""
         for linked in listed:
             self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
         self.put(comments)
 
-    def changed(self) -> dict[ThreadId, ThreadComments]:
+    def changes(self) -> dict[ThreadId, ThreadComments]:
         touched = dict.fromkeys([*self._comments, *self._shown, *self._notices, *self._gone])
-        return {key: ThreadComments(key) for key in touched} | self.of(touched)
+        return {key: ThreadComments(key) for key in touched} | self.lookup(touched)
 
-    def _now(self, stored: ThreadComments) -> ThreadComments:
-        comments = {one.reply: one for one in stored.comments} | self._comments.get(stored.id, {})
+    def _with_changes(self, stored: ThreadComments) -> ThreadComments:
+        comments = {comment.reply: comment for comment in stored.comments} | self._comments.get(stored.id, {})
         shown = dict.fromkeys(stored.shown_in, True) | self._shown.get(stored.id, {})
         standing = (comments[reply] for reply in sorted(comments) if not comments[reply].is_gone)
         keys = sorted((key for key, is_shown in shown.items() if is_shown), key=lambda key: (sort_key(key[0]), key[1]))
         notices = () if stored.id in self._gone else stored.notices
-        told = newest_notices((*notices, *self._notices.get(stored.id, {}).values()))
-        return ThreadComments(stored.id, tuple(standing), tuple(keys), told)
+        all_notices = newest_notices((*notices, *self._notices.get(stored.id, {}).values()))
+        return ThreadComments(stored.id, tuple(standing), tuple(keys), all_notices)

@@ -17,10 +17,10 @@ from bot.reading.analyzer import ANALYSER_VERSION, body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.recall.answer import as_of, known_endings
 from bot.recall.elsewhere import TITLE_REPEATS
-from bot.recall.library import Library, WithoutWords
+from bot.recall.library import Library, RedactedLibrary
 from bot.recall.reasons import opening
 
-MADE = f"1 {ANALYSER_VERSION}"
+DOCUMENT_VERSION = f"1 {ANALYSER_VERSION}"
 """Changes whenever the same thread may give another document."""
 
 MAX_TERMS = 400
@@ -47,7 +47,7 @@ class MemorySource:
     people: tuple[str, ...] = ()
 
 
-def whole_memory(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
+def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of all threads, read a thousand at a time."""
     unseen = memory.state.manifest.unseen
     shown = (record for record in memory.state.every_record() if record.id not in unseen)
@@ -56,46 +56,46 @@ def whole_memory(memory: Memory, source: MemorySource) -> Iterator[OrganisationT
 
 def changed_threads(ids: Collection[ThreadId], library: Library, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of the threads with these ids; those that memory does not have, or does not show, are gone."""
-    left = iter(ids)
-    while part := list(islice(left, BATCH)):
-        found = library.records(part)
-        yield from organisation_threads(found.values(), library, source)
-        yield from (_gone(key, source) for key in part if key not in found)
+    remaining = iter(ids)
+    while batch := list(islice(remaining, BATCH)):
+        records = library.records(batch)
+        yield from organisation_threads(records.values(), library, source)
+        yield from (_gone_thread(key, source) for key in batch if key not in records)
 
 
 def organisation_threads(
     records: Iterable[Record], library: Library, source: MemorySource
 ) -> Iterator[OrganisationThread]:
-    """The documents of those of these records that other repositories may be shown; ``library`` knows the fixes."""
+    """The documents of those records that other repositories may show; ``library`` knows the fixes."""
     kept = (record for record in records if isinstance(record, Tombstone) or record.kind.traits.is_suggested)
-    hushed = WithoutWords(library, source.people).hushed if source.people else None
-    while part := list(islice(kept, BATCH)):
-        known = [hushed(record) if hushed else record for record in part]
-        threads = [record for record in known if isinstance(record, Thread)]
+    redact = RedactedLibrary(library, source.people).redact if source.people else None
+    while batch := list(islice(kept, BATCH)):
+        records = [redact(record) if redact else record for record in batch]
+        threads = [record for record in records if isinstance(record, Thread)]
         endings = {thread.id: read_digest(thread, repo=source.name).outcome for thread in threads}
         proven, fixes = known_endings(endings, library), library.fixes(endings)
-        for record in known:
+        for record in records:
             if isinstance(record, Thread):
                 ending = with_release(proven[record.id], fixes.get(record.id))
                 yield organisation_thread(record, source, ending)
             else:
-                yield _gone(record.id, source)
+                yield _gone_thread(record.id, source)
 
 
 def with_release(ending: Outcome, fix: FixInfo | None) -> Outcome:
     """The ending with the first release that has its fix according to the forge, as comments name it."""
-    known = as_of(fix, None) if fix and fix.ref == ending.fix else None
-    return replace(ending, release=known.release) if known and known.release else ending
+    current = as_of(fix, None) if fix and fix.ref == ending.fix else None
+    return replace(ending, release=current.release) if current and current.release else ending
 
 
 def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -> OrganisationThread:
-    """The document of a thread that ended so, as far as is proven.
+    """The document of a thread with its proven outcome.
 
-    One that nobody but its author, who is unknown in the repository, ever stood behind is written as gone: anybody can
-    open such issues, also many of them, and other repositories would show them.
+    A thread that only its author, unknown in the repository, ever stood behind is written as gone: anybody can open
+    many such issues, and other repositories would show them.
     """
     if thread.role and unvouched_until(thread) == FOREVER:
-        return _gone(thread.id, source)
+        return _gone_thread(thread.id, source)
     signals = opening(thread.title, thread.body)
     return OrganisationThread(
         repository=source.repository,
@@ -119,11 +119,11 @@ def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -
 
 def _terms(thread: Thread) -> tuple[str, ...]:
     """The terms of the title, repeated, before those of the opening text."""
-    found = Counter(body_terms(thread.body)).most_common(MAX_TERMS)
-    body = [term for term, count in found for _ in range(min(count, MAX_REPEATS))]
+    counts = Counter(body_terms(thread.body)).most_common(MAX_TERMS)
+    body = [term for term, count in counts for _ in range(min(count, MAX_REPEATS))]
     return (*terms(thread.title) * TITLE_REPEATS, *body)
 
 
-def _gone(key: ThreadId, source: MemorySource) -> OrganisationThread:
-    known = source.repository, key, source.revision, source.name
-    return OrganisationThread(*known, Kind.ISSUE, title="", author="", created_at=FOREVER, is_gone=True)
+def _gone_thread(key: ThreadId, source: MemorySource) -> OrganisationThread:
+    identity = source.repository, key, source.revision, source.name
+    return OrganisationThread(*identity, Kind.ISSUE, title="", author="", created_at=FOREVER, is_gone=True)

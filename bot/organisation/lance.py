@@ -1,8 +1,8 @@
 """The index of an organisation in LanceDB: a database for each tenant, in a folder or an object store.
 
-Each generation has a table of threads and one of term counts. The schema of the catalogue names the present generation,
-so that another replaces it with one atomic write. Every change is a new version of a table; of two writers Lance lets
-one go first and the other again.
+Each generation has a table of threads and one of term counts. The schema of the catalogue names the current generation,
+so that one atomic write replaces it. Every change is a new version of a table; of two writers at once, Lance makes one
+try again.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _BUSY = re.compile("conflict|concurrent|contention", re.IGNORECASE)
 _NOT_FOUND, _EXISTS = "was not found", "already exists"
 
 _FAILURES = (RuntimeError, ValueError, OSError)
-"""What the engine raises, but for panics."""
+"""What the engine raises, except for panics."""
 
 MAX_TABLES = 1_000
 
@@ -140,7 +140,7 @@ class LanceCandidates:
         self._database.close()
 
     def exists(self) -> bool:
-        return bool(self._wait(self._current(), SEARCH_SECONDS))
+        return bool(self._wait(self._current_generation(), SEARCH_SECONDS))
 
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
@@ -151,23 +151,23 @@ class LanceCandidates:
         condition = f"repository IN ({', '.join(str(int(number)) for number in sorted(scope))})"
         if before is not None:
             condition += f" AND created < {milliseconds(before)}"
-        rows = self._wait(self._found(" ".join(words), condition, limit), SEARCH_SECONDS)
+        rows = self._wait(self._find_rows(" ".join(words), condition, limit), SEARCH_SECONDS)
         best: dict[OrganisationKey, FoundThread] = {}
         for row in rows:
             thread = thread_of(row)
             if thread is None or thread.repository not in scope or row["_score"] <= 0:
                 continue
-            known = best.get(thread.key)
-            if known is None or known.thread.revision < thread.revision:
+            best_so_far = best.get(thread.key)
+            if best_so_far is None or best_so_far.thread.revision < thread.revision:
                 best[thread.key] = FoundThread(thread, row["_score"])
         return sorted(best.values(), key=lambda found: (-found.score, found.thread.repository, str(found.thread.id)))
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
         """As of the last rebuild, or the last compaction after which the number of threads has changed much."""
-        asked = list(dict.fromkeys(islice(terms, MAX_LOOKED_UP)))
-        counts = self._wait(self._counts_of([_ALL, *map(literal, asked)]), SEARCH_SECONDS) if asked else {}
+        unique = list(dict.fromkeys(islice(terms, MAX_LOOKED_UP)))
+        counts = self._wait(self._read_counts([_ALL, *map(literal, unique)]), SEARCH_SECONDS) if unique else {}
         total = max(1, counts.get(_ALL, 1))
-        return {term: idf(min(total, counts.get(literal(term), 1)), total) for term in asked}
+        return {term: idf(min(total, counts.get(literal(term), 1)), total) for term in unique}
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
         latest: dict[str, ThreadRow] = {}
@@ -182,11 +182,11 @@ class LanceCandidates:
             self._wait(self._erase(f"repository = {int(repository)}"), WRITE_SECONDS)
             return
         keys = [row_key(OrganisationKey(repository, each)) for each in ids]
-        for some in _batches(keys, SMALL_BATCH):
-            self._wait(self._erase(f"key IN ({_listed(some)})"), WRITE_SECONDS)
+        for batch in _batches(keys, SMALL_BATCH):
+            self._wait(self._erase(f"key IN ({_quoted_list(batch)})"), WRITE_SECONDS)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        """As `Candidates.rebuild`. Of two at once the one that began later stays."""
+        """As `Candidates.rebuild`. Of two at once, the one that began later stays."""
         generation = self._wait(self._next_generation(), WRITE_SECONDS)
         table = self._wait(self._database.create_table(THREADS + generation, schema=_THREADS), WRITE_SECONDS)
         counts = TermCounts()
@@ -195,13 +195,13 @@ class LanceCandidates:
                 counts.add(row["terms"].split())
             self._wait(table.add(pa.Table.from_pylist(rows, schema=_THREADS)), WRITE_SECONDS)
         self._wait(table.optimize(), BUILD_SECONDS)
-        self._wait(_index(table), BUILD_SECONDS)
+        self._wait(_create_indexes(table), BUILD_SECONDS)
         self._store_counts(generation, counts)
         self._wait(self._swap(generation), WRITE_SECONDS)
-        self._wait(self._sweep(), WRITE_SECONDS)
+        self._wait(self._drop_old_generations(), WRITE_SECONDS)
 
     def compact(self, *, purges: bool = False) -> None:
-        generation = self._wait(self._current(), WRITE_SECONDS)
+        generation = self._wait(self._current_generation(), WRITE_SECONDS)
         if not generation:
             return
         table = self._wait(self._database.open_table(THREADS + generation), WRITE_SECONDS)
@@ -209,10 +209,10 @@ class LanceCandidates:
             self._wait(self._optimize(generation, table, purges=purges), COMPACT_SECONDS)
         except OrganisationUnavailable as error:
             if purges or not _BUSY.search(str(error)):
-                raise  # else others write much just now: the next compaction takes it in
+                raise  # else other writers are busy: the next compaction catches up
         if purges or self._wait(self._is_miscounted(generation, table), WRITE_SECONDS):
-            self._store_counts(generation, self._counted(table))
-        self._wait(self._sweep(), WRITE_SECONDS)
+            self._store_counts(generation, self._count_terms(table))
+        self._wait(self._drop_old_generations(), WRITE_SECONDS)
 
     async def _optimize(self, generation: str, table: AsyncTable, *, purges: bool) -> None:
         """Optimises twice, as Lance merges no file that is in the index with one that is not yet.
@@ -224,26 +224,26 @@ class LanceCandidates:
         """
         if purges and await table.count_rows() >= LARGE_FILE:
             ninth = f"md5(key || '{random.getrandbits(32):x}') < '1d'"  # of 256 beginnings the first 29
-            await _patiently(partial(table.update, where=ninth, updates_sql={"revision": "revision"}))
+            await _retry_when_busy(partial(table.update, where=ninth, updates_sql={"revision": "revision"}))
         if purges:
             row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
-            await _patiently(partial(_merge, [row], table))
+            await _retry_when_busy(partial(_merge, [row], table))
         for _ in range(2):
             await table.optimize(cleanup_older_than=READERS_LEAVE)
         if counts := await self._counts_table(generation):
             await counts.optimize(cleanup_older_than=READERS_LEAVE)
 
-    def _counted(self, table: AsyncTable) -> TermCounts:
-        """Counted in the caller's thread, as the loop serves the searches of all."""
+    def _count_terms(self, table: AsyncTable) -> TermCounts:
+        """Count in the caller's thread, as the loop serves everybody's searches."""
         counts = TermCounts()
-        batches = self._wait(_stream(table), WRITE_SECONDS)
+        batches = self._wait(_stream_terms(table), WRITE_SECONDS)
         while (batch := self._wait(anext(batches, None), WRITE_SECONDS)) is not None:
             for text in batch.column("terms").to_pylist():
                 counts.add(text.split())
         return counts
 
     def _store_counts(self, generation: str, counts: TermCounts) -> None:
-        rows = {_ALL: counts.threads} | {literal(term): count for term, count in counts.kept.items()}
+        rows = {_ALL: counts.threads} | {literal(term): count for term, count in counts.frequent.items()}
         content = pa.table([list(rows), list(rows.values())], schema=_COUNTS)
         self._wait(self._write_counts(COUNTS + generation, content), BUILD_SECONDS)
 
@@ -257,28 +257,28 @@ class LanceCandidates:
         await table.create_index("term", config=BTree())
 
     async def _is_miscounted(self, generation: str, table: AsyncTable) -> bool:
-        counted, present = (await self._counts_in(generation, [_ALL])).get(_ALL, 0), await table.count_rows()
-        return bool(present > GROWTH * counted or counted > GROWTH * present)
+        stored, actual = (await self._counts_in(generation, [_ALL])).get(_ALL, 0), await table.count_rows()
+        return bool(actual > GROWTH * stored or stored > GROWTH * actual)
 
-    async def _found(self, words: str, condition: str, limit: int) -> list[dict[str, Any]]:
+    async def _find_rows(self, words: str, condition: str, limit: int) -> list[dict[str, Any]]:
         async def find(generation: str) -> list[dict[str, Any]]:
             table = await self._database.open_table(THREADS + generation)
             query = table.query().nearest_to_text(MatchQuery(words, "terms")).where(condition).limit(limit)
-            wanted = query.select(["repository", "revision", "terms", "document", "_score"])
-            rows: list[dict[str, Any]] = (await wanted.to_arrow()).to_pylist()
+            columns = query.select(["repository", "revision", "terms", "document", "_score"])
+            rows: list[dict[str, Any]] = (await columns.to_arrow()).to_pylist()
             return rows
 
         return await self._read(find, [])
 
-    async def _counts_of(self, terms: Sequence[str]) -> dict[str, int]:
+    async def _read_counts(self, terms: Sequence[str]) -> dict[str, int]:
         return await self._read(lambda generation: self._counts_in(generation, terms), {})
 
     async def _counts_in(self, generation: str, terms: Sequence[str]) -> dict[str, int]:
-        """Empty where nothing was counted yet."""
+        """Empty if nothing was counted yet."""
         table = await self._counts_table(generation)
         if table is None:
             return {}
-        rows = (await table.query().where(f"term IN ({_listed(terms)})").limit(len(terms)).to_arrow()).to_pylist()
+        rows = (await table.query().where(f"term IN ({_quoted_list(terms)})").limit(len(terms)).to_arrow()).to_pylist()
         return {row["term"]: row["threads"] for row in rows}
 
     async def _counts_table(self, generation: str) -> AsyncTable | None:
@@ -290,93 +290,93 @@ class LanceCandidates:
             raise
 
     async def _read(self, read: Callable[[str], Awaitable[T]], nothing: T) -> T:
-        """What ``read`` finds in the present generation, and again if another one came meanwhile."""
-        generation = await self._current()
+        """What ``read`` finds in the current generation; it is called again if another one came meanwhile."""
+        generation = await self._current_generation()
         while generation:
             try:
-                return await _guarded(read(generation))
+                return await _translate_errors(read(generation))
             except OrganisationUnavailable:
-                latest = await self._current()
+                latest = await self._current_generation()
                 if latest == generation:
                     raise
                 generation = latest
         return nothing
 
     async def _write(self, change: Callable[[AsyncTable], Awaitable[object]]) -> None:
-        """Make a change in the present generation, and in the next one as well if that came meanwhile."""
-        generation = await self._current() or await self._begin()
+        """Make a change in the current generation, and in the next one as well if that came meanwhile."""
+        generation = await self._current_generation() or await self._create_first_generation()
         while True:
             table = await self._database.open_table(THREADS + generation)
-            await _patiently(partial(change, table))
-            latest = await self._current()
+            await _retry_when_busy(partial(change, table))
+            latest = await self._current_generation()
             if latest == generation:
                 return
             generation = latest
 
     async def _erase(self, condition: str) -> None:
-        if await self._current():
+        if await self._current_generation():
             await self._write(lambda table: table.delete(condition))
 
-    async def _current(self) -> str:
-        """The present generation, "" before the first."""
+    async def _current_generation(self) -> str:
+        """The current generation, "" before the first."""
         try:
             catalogue = await self._database.open_table(CATALOGUE)
-            told = (await catalogue.schema()).metadata or {}
+            metadata = (await catalogue.schema()).metadata or {}
         except ValueError as error:
             if _NOT_FOUND in str(error):
                 return ""
             raise
-        layout, generation = (_told(told, name) for name in (b"layout", b"generation"))
+        layout, generation = (_metadata_text(metadata, name) for name in (b"layout", b"generation"))
         if layout != str(LAYOUT) or not _TENANT.fullmatch(generation):
             raise OrganisationUnavailable(f"the index of the organisation has another layout: {layout[:20]}", REBUILD)
         return generation
 
     async def _next_generation(self) -> str:
-        """A name that sorts after that of the present generation, whatever the clocks of other machines say."""
-        begun = max(int(time() * 1000), _begun(await self._current_if_whole()) + 1)
-        return f"{begun:015d}-{random.getrandbits(32):08x}"
+        """A name that sorts after that of the current generation, whatever the clocks of other machines say."""
+        start = max(int(time() * 1000), _start_time(await self._current_if_readable()) + 1)
+        return f"{start:015d}-{random.getrandbits(32):08x}"
 
-    async def _current_if_whole(self) -> str:
-        """The present generation, "" if it cannot be read."""
+    async def _current_if_readable(self) -> str:
+        """The current generation, "" if it cannot be read."""
         try:
-            return await _guarded(self._current())
+            return await _translate_errors(self._current_generation())
         except OrganisationUnavailable:
             return ""
 
-    async def _begin(self) -> str:
-        """Make the first generation, unless another process is faster, and return the present one."""
+    async def _create_first_generation(self) -> str:
+        """Make the first generation, unless another process is faster, and return the current one."""
         generation = await self._next_generation()
-        await _index(await self._database.create_table(THREADS + generation, schema=_THREADS))
+        await _create_indexes(await self._database.create_table(THREADS + generation, schema=_THREADS))
         try:
-            await self._database.create_table(CATALOGUE, schema=_catalogue(generation))
+            await self._database.create_table(CATALOGUE, schema=_catalogue_schema(generation))
         except _FAILURES as error:
             if _EXISTS not in str(error) and not _BUSY.search(str(error)):
                 raise
-        current = await self._current()
+        current = await self._current_generation()
         if current != generation:
             await self._database.drop_table(THREADS + generation, ignore_missing=True)
         return current
 
     async def _swap(self, generation: str) -> None:
-        """Make this the present generation, unless one that began later is."""
-        if await self._current_if_whole() > generation:
+        """Make this the current generation, unless a later one is."""
+        if await self._current_if_readable() > generation:
             return
-        schema = _catalogue(generation)
+        schema = _catalogue_schema(generation)
         try:
-            making = partial(self._database.create_table, CATALOGUE, schema=schema, mode="overwrite")
-            await _guarded(_patiently(making))
+            create = partial(self._database.create_table, CATALOGUE, schema=schema, mode="overwrite")
+            await _translate_errors(_retry_when_busy(create))
         except OrganisationUnavailable:  # too damaged to be replaced
             await self._database.drop_table(CATALOGUE, ignore_missing=True)
             await self._database.create_table(CATALOGUE, schema=schema)
 
-    async def _sweep(self) -> None:
-        """Drop the generations before the present one, once searches that still read them are over.
+    async def _drop_old_generations(self) -> None:
+        """Drop the generations before the current one, once no search reads them any more.
 
-        A rebuild that began before it and is still at work fails: it has read an older state.
+        An earlier rebuild that is still at work fails: it has read an older state.
         """
         catalogue = await self._database.open_table(CATALOGUE)
-        told = (await catalogue.schema()).metadata or {}
-        current, since = _told(told, b"generation"), int(_told(told, b"since") or 0)
+        metadata = (await catalogue.schema()).metadata or {}
+        current, since = _metadata_text(metadata, b"generation"), int(_metadata_text(metadata, b"since") or 0)
         if time() - since < READERS_LEAVE.total_seconds():
             return
         for name in (await self._database.list_tables(limit=MAX_TABLES)).tables:
@@ -385,14 +385,14 @@ class LanceCandidates:
                 await self._database.drop_table(name, ignore_missing=True)
 
     def _wait(self, work: Awaitable[T], seconds: float) -> T:
-        """The result of ``work``, which is given up after so long."""
-        future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
+        """The result of ``work``, which is given up after ``seconds``."""
+        future = asyncio.run_coroutine_threadsafe(_translate_errors(work), _loop())
         try:
             return future.result(seconds)
         except TimeoutError as error:
             future.cancel()
-            told = f"the index of the organisation did not answer within {seconds:g} s"
-            raise OrganisationUnavailable(told) from error
+            message = f"the index of the organisation did not answer within {seconds:g} s"
+            raise OrganisationUnavailable(message) from error
         except BaseException:
             future.cancel()
             raise
@@ -411,15 +411,15 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _guarded(work: Awaitable[T]) -> T:
+async def _translate_errors(work: Awaitable[T]) -> T:
     """The result of ``work``; whatever the engine raises, a panic of Rust too, is OrganisationUnavailable."""
     try:
         return await work
     except OrganisationUnavailable:
         raise
     except Exception as error:
-        told = f"the index of the organisation failed: {_line(error)}"
-        raise OrganisationUnavailable(told, f"if it stays so, {REBUILD}") from error
+        message = f"the index of the organisation failed: {_first_line(error)}"
+        raise OrganisationUnavailable(message, f"if it stays so, {REBUILD}") from error
 
 
 async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:
@@ -428,17 +428,17 @@ async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:
     await merge.when_not_matched_insert_all().use_index(False).execute(pa.Table.from_pylist(rows, schema=_THREADS))
 
 
-async def _index(table: AsyncTable) -> None:
+async def _create_indexes(table: AsyncTable) -> None:
     await table.create_index("terms", config=_WORDS)
     await table.create_index("repository", config=BTree())
 
 
-async def _stream(table: AsyncTable) -> Any:
+async def _stream_terms(table: AsyncTable) -> Any:
     return await table.query().select(["terms"]).to_batches()
 
 
-async def _patiently(work: Callable[[], Awaitable[object]]) -> None:
-    """Repeat what other writers keep from its turn, after a random delay."""
+async def _retry_when_busy(work: Callable[[], Awaitable[object]]) -> None:
+    """Retry work that lost to other writers, after a random delay."""
     for attempt in range(TRIES):
         try:
             await work()
@@ -449,30 +449,30 @@ async def _patiently(work: Callable[[], Awaitable[object]]) -> None:
         await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))
 
 
-def _catalogue(generation: str) -> pa.Schema:
-    told = {"layout": str(LAYOUT), "generation": generation, "since": str(int(time()))}
-    return pa.schema([pa.field("nothing", pa.int8())], metadata=told)
+def _catalogue_schema(generation: str) -> pa.Schema:
+    metadata = {"layout": str(LAYOUT), "generation": generation, "since": str(int(time()))}
+    return pa.schema([pa.field("nothing", pa.int8())], metadata=metadata)
 
 
-def _told(metadata: Mapping[bytes, bytes], name: bytes) -> str:
+def _metadata_text(metadata: Mapping[bytes, bytes], name: bytes) -> str:
     return metadata.get(name, b"").decode(errors="replace")
 
 
-def _begun(generation: str) -> int:
+def _start_time(generation: str) -> int:
     return int(generation.partition("-")[0] or 0)
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _quoted_list(texts: Iterable[str]) -> str:
     """For a condition; each is a `literal`, or a key made of such."""
     return ", ".join(f"'{text}'" for text in texts)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while some := list(islice(rest, size)):
-        yield some
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
-def _line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     lines = str(error).split("\n")
     return f"{type(error).__name__}: {lines[0][:300]}"

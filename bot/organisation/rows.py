@@ -68,7 +68,7 @@ def literal(text: str) -> str:
 
 
 def plain_terms(terms: Iterable[str]) -> list[str]:
-    """The terms that a tokenizer which splits at white space gives back as they are."""
+    """The terms that a whitespace tokenizer keeps as they are."""
     return [term for term in terms if 0 < len(term) <= MAX_TERM and term.split() == [term] and clean(term) == term]
 
 

@@ -28,8 +28,8 @@ class OrganisationRepository:
 def visible_to(reader: OrganisationRepository, repositories: Iterable[OrganisationRepository]) -> frozenset[int]:
     """Return the numbers of those repositories whose threads may be shown in ``reader``: never its own.
 
-    What everybody who reads it may read: public repositories, and internal ones unless it is public itself. A private
-    one is shown only if both name each other, and never where the public reads.
+    Everybody who reads it may read public repositories, and internal ones unless it is public itself. A private one is
+    shown only if both name each other, and never where the public reads.
     """
     return frozenset(each.id for each in repositories if _is_visible(reader, each))
 

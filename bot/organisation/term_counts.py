@@ -29,5 +29,5 @@ class TermCounts:
             self._counts = Counter({term: count for term, count in self._counts.items() if count > self._floor})
 
     @property
-    def kept(self) -> Mapping[str, int]:
+    def frequent(self) -> Mapping[str, int]:
         return {term: count for term, count in self._counts.items() if count >= LEAST}

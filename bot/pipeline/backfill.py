@@ -1,4 +1,4 @@
-"""Reads history into memory with checkpoints, so that a run that has to stop loses nothing and a later one goes on."""
+"""Reads history into memory with checkpoints, so that a run that stops loses nothing and a later one continues."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.memory.memory import Memory
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0
 FIRST_SECONDS = 300.0
-"""How long a run that was not started for it reads history: an event's run without a memory, or a scheduled run while a
-rebuild is unfinished."""
+"""How long a run reads history if it was not started to do so: an event's run without a memory, or a scheduled run
+while a rebuild is unfinished."""
 
 LONGEST_WAIT = timedelta(seconds=90)
-"""A reading started by hand waits this long for the end of a limit, such as a secondary one; else it stops."""
+"""How long a reading started by hand waits for a limit to end, such as a secondary one; for longer limits it stops."""
 
-WAITS = 10
-TOLD_EVERY = 5.0
+MAX_WAITS = 10
+PROGRESS_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Clock:
 
 @dataclass(slots=True)
 class HistoryRead:
-    """The result of a reading: the ids it met, how many records changed, and whether it is complete.
+    """The result of a reading: the ids read, how many records changed, and whether it is complete.
 
-    ``total``: how many threads there were to read, None if that is not known. ``stopped`` is the fault that ended it
-    early; without one, its time was over.
+    ``total``: how many threads there were to read, None if unknown. ``stopped`` is the fault that ended it early; None
+    if it ran out of time.
     """
 
     seen: set[ThreadId] = field(default_factory=set)
@@ -60,7 +60,7 @@ class Deadline:
     """How long a reading may take, and when a checkpoint or a progress line is due.
 
     ``now`` is the start of the run. The reading stops after ``limit`` seconds; with None it never does, and waits for
-    the end of short limits of GitHub's. ``within`` is the greatest age of an issue that is owed an answer.
+    short GitHub limits to end. ``within`` is the maximum age of an issue that is owed an answer.
     """
 
     clock: Clock
@@ -68,13 +68,13 @@ class Deadline:
     limit: float | None = None
     total: int | None = None
     within: timedelta = timedelta()
-    _begun: float = field(init=False)
-    _saved: float = field(init=False)
-    _told: float = field(init=False)
+    _started_at: float = field(init=False)
+    _saved_at: float = field(init=False)
+    _shown_at: float = field(init=False)
     _unsaved: int = 0
 
     def __post_init__(self) -> None:
-        self._begun = self._saved = self._told = self.clock.seconds()
+        self._started_at = self._saved_at = self._shown_at = self.clock.seconds()
 
     @property
     def is_over(self) -> bool:
@@ -82,29 +82,29 @@ class Deadline:
 
     @property
     def elapsed(self) -> float:
-        return self.clock.seconds() - self._begun
+        return self.clock.seconds() - self._started_at
 
-    def saves(self, threads: int) -> bool:
+    def is_checkpoint_due(self, threads: int) -> bool:
         """Whether a checkpoint is due after ``threads`` more threads."""
         self._unsaved += threads
-        is_due = self._unsaved >= CHECKPOINT_THREADS or self.clock.seconds() - self._saved >= CHECKPOINT_SECONDS
+        is_due = self._unsaved >= CHECKPOINT_THREADS or self.clock.seconds() - self._saved_at >= CHECKPOINT_SECONDS
         if is_due:
-            self._unsaved, self._saved = 0, self.clock.seconds()
+            self._unsaved, self._saved_at = 0, self.clock.seconds()
         return is_due
 
-    def tell(self, done: int) -> None:
-        """Show the progress now and then."""
-        if self.clock.seconds() - self._told < TOLD_EVERY:
+    def show_progress(self, done: int) -> None:
+        """Show the progress, at most every PROGRESS_SECONDS."""
+        if self.clock.seconds() - self._shown_at < PROGRESS_SECONDS:
             return
-        self._told = self.clock.seconds()
-        words = f"{done:,} threads read, {self.elapsed:.0f} s"
+        self._shown_at = self.clock.seconds()
+        line = f"{done:,} threads read, {self.elapsed:.0f} s"
         if self.total and done:
             left = self.elapsed * max(0, self.total - done) / done
-            words = f"{done:,} of {self.total:,} threads read, {self.elapsed:.0f} s, about {left:.0f} s to go"
-        self.clock.tell(words)
+            line = f"{done:,} of {self.total:,} threads read, {self.elapsed:.0f} s, about {left:.0f} s to go"
+        self.clock.tell(line)
 
-    def waits(self, limit: RateLimited) -> bool:
-        """Wait for the end of a limit, if it is near. Returns whether it waited."""
+    def wait_for(self, limit: RateLimited) -> bool:
+        """Wait for the limit to end, if that is soon. Returns whether it waited."""
         pause = (limit.until or datetime.max.replace(tzinfo=self.now.tzinfo)) - self.now
         pause -= timedelta(seconds=self.elapsed)
         if self.limit is not None or not -LONGEST_WAIT <= pause <= LONGEST_WAIT:
@@ -118,16 +118,16 @@ class Deadline:
 def backfill(
     memory: Memory,
     history: HistorySource,
-    pace: Deadline,
+    deadline: Deadline,
     since: datetime | None,
-    unheard: Callable[[Iterable[Record]], tuple[Request, ...]],
+    find_requests: Callable[[Iterable[Record]], tuple[Request, ...]],
     reading: HistoryProgress | None = None,
 ) -> HistoryRead:
     """Remember everything that changed since then, with a checkpoint every 1,000 threads or 60 seconds.
 
-    ``unheard`` finds the requests on threads, which are stored with them. With a ``reading`` memory keeps its progress
-    from the start, so that a later run continues even if nothing could be read; without one only the cursor moves. A
-    fault of GitHub's ends the reading and is in the result; everything read before is written. Raises StoreError.
+    ``find_requests`` finds the requests to store with the threads. With a ``reading``, memory keeps its progress from
+    the start, so that a later run continues even if nothing could be read; without one only the cursor moves. A GitHub
+    fault ends the reading and is in the result; everything read before is written. Raises StoreError.
     """
     read = HistoryRead()
     if reading and memory.state.manifest.cursor:  # without a cursor the next run reads everything anyway
@@ -137,19 +137,19 @@ def backfill(
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
 
     try:
-        for updates in _batches(history, pace, since, save):
+        for updates in _batches(history, deadline, since, save):
             read.seen |= {record.id for record in updates.records}
-            owed, stored_requests = _owed(updates, memory, pace), unheard(updates.records)
+            answers, stored_requests = _promised_answers(updates, memory, deadline), find_requests(updates.records)
             changes = Changes(
-                updates.records, owed, stored_requests, cursor=updates.cursor, reading=_further(reading, updates)
+                updates.records, answers, stored_requests, cursor=updates.cursor, reading=_advance(reading, updates)
             )
             read.changed += len(memory.stage(changes))
             read.complete = updates.complete
-            read.total = pace.total = pace.total or updates.total
-            pace.tell(len(read.seen))
-            if pace.saves(len(updates.records)):
+            read.total = deadline.total = deadline.total or updates.total
+            deadline.show_progress(len(read.seen))
+            if deadline.is_checkpoint_due(len(updates.records)):
                 save()
-            if pace.is_over:
+            if deadline.is_over:
                 break
     except ForgeError as error:
         read.stopped = error
@@ -158,22 +158,24 @@ def backfill(
     return read
 
 
-def _owed(updates: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, ...]:
-    """Promises of an answer to the fresh issues among these, stored with them: the run may end before it answers.
+def _promised_answers(updates: Updates, memory: Memory, deadline: Deadline) -> tuple[AnswerRecord, ...]:
+    """Promises to answer the fresh issues among these, stored with them, as the run may end before it answers.
 
-    Issues that could not be read are promised too, so that they are asked for again.
+    Issues that could not be read get one too, so that they are fetched again.
     """
     threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_answered)
     ages = {thread.id: thread.created_at for thread in threads} | dict(updates.unread)
-    fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
-    known = memory.state.answers(fresh) if fresh else {}
-    return tuple(AnswerRecord(key, "pending", pace.now, "it was read as history") for key in fresh if key not in known)
+    fresh = [key for key, created_at in ages.items() if created_at > deadline.now - deadline.within]
+    answered = memory.state.answers(fresh) if fresh else {}
+    return tuple(
+        AnswerRecord(key, "pending", deadline.now, "it was read as history") for key in fresh if key not in answered
+    )
 
 
 def _batches(
-    history: HistorySource, pace: Deadline, since: datetime | None, save: Callable[[], None]
+    history: HistorySource, deadline: Deadline, since: datetime | None, save: Callable[[], None]
 ) -> Iterator[Updates]:
-    for _ in range(WAITS):
+    for _ in range(MAX_WAITS):
         try:
             for updates in history.since(since):
                 yield updates
@@ -181,11 +183,11 @@ def _batches(
             return
         except RateLimited as error:
             save()
-            if not pace.waits(error):
+            if not deadline.wait_for(error):
                 raise
     raise RateLimited("GitHub asked for a pause too often", "a later run goes on from here")
 
 
-def _further(reading: HistoryProgress | None, updates: Updates) -> HistoryProgress | None:
-    """The progress after these updates; memory adds it to what it has. Every listed issue counts as met."""
+def _advance(reading: HistoryProgress | None, updates: Updates) -> HistoryProgress | None:
+    """The progress after these updates; memory adds it to what it has. Every listed issue counts as read."""
     return replace(reading, upto=updates.cursor or reading.upto, seen=updates.listed) if reading else None

@@ -1,4 +1,4 @@
-"""Looks for what holds clusters together, in runs that nobody waits for: of changed threads, then of older ones."""
+"""Looks for the links that hold clusters together, in runs that nobody waits for: changed threads first, then older."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bot.memory.memory import Memory
 from bot.recall.cluster_links import find_links
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""Earlier than the signs of any thread, so that those that are stored stay."""
+"""Earlier than the links of any thread, so that stored links stay."""
 
 LINK_SECONDS = 20.0
-"""How long a run compares threads. The next one goes on."""
+"""How long a run compares threads. The next run continues."""
 
 BATCH = 100
 """Threads whose records are read together."""
@@ -24,7 +24,7 @@ BATCH = 100
 def link_threads(
     memory: Memory, clock: Callable[[], float], seconds: float, tick: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Stage the signs of the threads that are still to be compared, as far as the time allows. How many were compared.
+    """Stage the links of threads not compared yet, as far as time allows. Returns how many were compared.
 
     Nothing happens while the history is being read: a thread is compared with all older ones.
     """
@@ -32,7 +32,7 @@ def link_threads(
     waiting = [] if memory.state.manifest.reading else list(memory.state.uncompared())
     while count < len(waiting) and clock() < until:
         batch = waiting[count : count + BATCH]
-        links = _find([key for key, _ in batch], memory, lambda: clock() >= until)
+        links = _find_batch([key for key, _ in batch], memory, lambda: clock() >= until)
         count += len(links)
         reached = [key for key, is_next in batch[: len(links)] if is_next]
         down_to: ThreadId | None = 0 if count == len(waiting) else reached[-1] if reached else None
@@ -41,16 +41,16 @@ def link_threads(
     return count
 
 
-def _find(keys: list[ThreadId], memory: Memory, is_late: Callable[[], bool]) -> list[ClusterLinks]:
-    """The signs of the first of these threads, at least of one. A damaged record has none until it is read again."""
+def _find_batch(keys: list[ThreadId], memory: Memory, is_late: Callable[[], bool]) -> list[ClusterLinks]:
+    """The links of the first of these threads, at least one. A damaged record has none until it is read again."""
     records = memory.state.records(keys)
-    found: list[ClusterLinks] = []
+    links: list[ClusterLinks] = []
     for key in keys:
-        if found and is_late():
+        if links and is_late():
             break
         record = records.get(key)
         if isinstance(record, Thread):
-            found.append(find_links(record, memory, memory.state.repo))
+            links.append(find_links(record, memory, memory.state.repo))
         else:
-            found.append(ClusterLinks(key, record.revised_at if record else LONG_AGO))
-    return found
+            links.append(ClusterLinks(key, record.revised_at if record else LONG_AGO))
+    return links

@@ -19,29 +19,29 @@ def digest_of_memory(
     memory: Memory,
     settings: Settings,
     place: RepositoryAddress,
-    asked: DigestRequest,
+    request: DigestRequest,
     tick: Callable[[int], None] = lambda _: None,
     clock: Callable[[], float] | None = None,
 ) -> MaintainerReport:
     """The digest of an opened memory. ``tick`` is called as issues are compared.
 
-    With a ``clock``, threads that no run compared for clusters yet are compared now, as far as LINK_SECONDS allow.
+    With a ``clock``, threads that no run has compared for clusters yet are compared now, for at most LINK_SECONDS.
     """
     if clock:
         link_threads(memory, clock, LINK_SECONDS, tick)
-    return maintainer_report(digest_source(memory, settings, place, asked), tick)
+    return maintainer_report(digest_source(memory, settings, place, request), tick)
 
 
-def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, asked: DigestRequest) -> DigestSource:
+def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, request: DigestRequest) -> DigestSource:
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
     clusters = clusters_of(memory, settings.clusters, settings.ignore.people)
     left = sum(1 for _ in memory.state.uncompared())
-    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, asked, left)
+    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, request, left)
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
-    """All threads that GitHub shows, and the issue that somebody calls the original of each."""
+    """All threads that GitHub shows, and for each duplicate the issue that somebody calls its original."""
     hidden = set(memory.state.manifest.unseen)
     cards: dict[CardId, Card] = {}
     repeats: dict[CardId, CardId] = {}
@@ -50,14 +50,20 @@ def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
             card = card_of(line)
             if card and card.id == key and key not in hidden and DIGESTS.path(key) == path:
                 cards[key] = card._replace(summary="", keywords=(), references=())  # saves a third
-                if '"duplicate"' in line and (target := _repeated(line)):
+                if '"duplicate"' in line and (target := _original_of(line)):
                     repeats[key] = target
     return cards, repeats
 
 
-def _repeated(line: str) -> int:
+def _original_of(line: str) -> int:
     """The first issue of this repository that the text of a thread calls its original; 0 without one."""
-    found = json.loads(line).get("references")
-    told = (one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
-    numbers = (one.get("number") for one in told if one.get("action") == "duplicate" and not one.get("owner"))
+    references = json.loads(line).get("references")
+    named = (
+        (reference for reference in references if isinstance(reference, dict)) if isinstance(references, list) else ()
+    )
+    numbers = (
+        reference.get("number")
+        for reference in named
+        if reference.get("action") == "duplicate" and not reference.get("owner")
+    )
     return next((number for number in numbers if isinstance(number, int) and number > 0), 0)

@@ -1,6 +1,6 @@
-"""Remembers discussions, which no list of issues shows: the event's own, what changed since, and their whole history.
+"""Remembers discussions, which no list of issues shows: the event's own, recent changes, and their whole history.
 
-A run asks GitHub for them only where an event or memory says that there are some, or in a run that nobody waits for.
+A run asks GitHub for them only if an event or memory says that there are some, or if nobody waits for the run.
 """
 
 from __future__ import annotations
@@ -20,101 +20,100 @@ from bot.pipeline.backfill import Deadline
 from bot.pipeline.run_context import RunContext, RunState
 
 PAGES = 10
-"""Parts of the list, twenty discussions each, in which a run looks for changes. If more changed, all are read again."""
+"""Pages of the list, twenty discussions each, that a run checks for changes. If more changed, all are read again."""
 
-ASKED = 100
-"""Missing discussions that a rebuild asks about."""
+MAX_LOOKUPS = 100
+"""Missing discussions that a rebuild asks GitHub about."""
 
 EVENT_SECONDS = 60.0
-"""How long an event's run, after its answers, goes on reading discussions for the first time."""
+"""How long an event's run continues the first reading of discussions once it has answered."""
 
 
 def with_discussions(state: RunState, run: RunContext) -> RunState:
     """The state with the discussions that changed since the last run, if this event is about them or nobody waits."""
-    event, known = state.event, run.memory.state.manifest.discussions
-    is_due = event.is_of_discussion or (event.name in UNAWAITED and known is not None and known.is_done)
+    event, progress = state.event, run.memory.state.manifest.discussions
+    is_due = event.is_of_discussion or (event.name in UNAWAITED and progress is not None and progress.is_done)
     if run.discussions is None or state.limit or run.forge.troubles or event.forgets or not is_due:
         return state
-    found: dict[int, Record] = {}
+    fetched: dict[int, Record] = {}
     read: DiscussionProgress | None = None
     try:
-        if known and known.is_done:
-            changed, read = _changed(run.discussions, known, run)
-            found |= {thread.id: thread for thread in changed if isinstance(thread.id, int)}
-        if event.is_of_discussion and event.number and event.number not in found:
-            found[event.number] = run.discussions.one(event.number)
+        if progress and progress.is_done:
+            changed, read = _fetch_changed(run.discussions, progress, run)
+            fetched |= {thread.id: thread for thread in changed if isinstance(thread.id, int)}
+        if event.is_of_discussion and event.number and event.number not in fetched:
+            fetched[event.number] = run.discussions.read_one(event.number)
     except Gone as error:
         run.note(f"Discussion {event.number} cannot be seen now, and was left as it is: {error}")
     except ForgeError as error:
         run.forge.apply_limit(error)
-        _tell(error, run)
-    records = (*state.updates.records, *found.values())
-    said = {**run.memory.state.answers(found), **state.said}
-    return replace(state, updates=replace(state.updates, records=records), said=said, discussions=read)
+        _report(error, run)
+    records = (*state.updates.records, *fetched.values())
+    answers = {**run.memory.state.answers(fetched), **state.said}
+    return replace(state, updates=replace(state.updates, records=records), said=answers, discussions=read)
 
 
-def _changed(
-    reader: DiscussionReader, known: DiscussionProgress, run: RunContext
+def _fetch_changed(
+    reader: DiscussionReader, progress: DiscussionProgress, run: RunContext
 ) -> tuple[list[Thread], DiscussionProgress]:
-    """What changed since then, and the progress. If that is too much for one run, all are read again."""
-    since = (known.upto or known.began) - OVERLAP
+    """The discussions changed since the last run, and the progress. If there are too many, all are read again."""
+    since = (progress.upto or progress.began) - OVERLAP
     changed: list[Thread] = []
     for count, page in enumerate(reader.newest(since), 1):
-        new = changed_since(page, since)
-        changed += new
-        if len(new) < len(page.threads) or not page.after:
-            return changed, replace(known, upto=_newest(changed, known.upto))
+        newer = changed_since(page, since)
+        changed += newer
+        if len(newer) < len(page.threads) or not page.after:
+            return changed, replace(progress, upto=_latest_revision(changed, progress.upto))
         if count == PAGES:
             break
     run.note("Many discussions changed since the last run, so all of them are read again.")
     return changed, DiscussionProgress(run.now)
 
 
-def _newest(threads: list[Thread] | tuple[Thread, ...], known: datetime | None) -> datetime | None:
-    return max([*(thread.revised_at for thread in threads), *([known] if known else [])], default=None)
+def _latest_revision(threads: list[Thread] | tuple[Thread, ...], earlier: datetime | None) -> datetime | None:
+    return max([*(thread.revised_at for thread in threads), *([earlier] if earlier else [])], default=None)
 
 
 def read_discussions(event: Event, run: RunContext) -> None:
-    """Begin or go on to read all discussions for a while, unless there are none. Nothing is asked once they are read.
+    """Start or continue reading all discussions for a while, unless there are none. Once they are read, asks nothing.
 
-    No run for an issue begins it: where a token may not read discussions, each one would be refused.
+    A run for an issue never starts it: if the token may not read discussions, every such run would be refused.
     """
-    known = run.memory.state.manifest.discussions
+    progress = run.memory.state.manifest.discussions
     is_calm = event.name in UNAWAITED
-    if run.forge.troubles or (known and known.is_done) or event.has_discussions is False:
+    if run.forge.troubles or (progress and progress.is_done) or event.has_discussions is False:
         return
-    if known or is_calm or event.is_of_discussion:
-        is_sure = bool(known or event.is_of_discussion or event.has_discussions)
-        _read_all(run, known, run.reading_seconds if is_calm else EVENT_SECONDS, is_sure=is_sure)
+    if progress or is_calm or event.is_of_discussion:
+        is_sure = bool(progress or event.is_of_discussion or event.has_discussions)
+        _read_all(run, progress, run.reading_seconds if is_calm else EVENT_SECONDS, is_sure=is_sure)
 
 
-def read_again(run: RunContext, began: datetime, limit: float | None) -> None:
-    """Read all discussions again, where there are any, as a part of the reading of the whole history that ``began``
-    then."""
-    known = run.memory.state.manifest.discussions
-    if known is None or (known.began >= began and known.is_done):
+def reread_discussions(run: RunContext, began: datetime, limit: float | None) -> None:
+    """Read all discussions again, if there are any, as part of the reading of the whole history that ``began`` then."""
+    stored = run.memory.state.manifest.discussions
+    if stored is None or (stored.began >= began and stored.is_done):
         return
-    progress = known if known.began >= began else DiscussionProgress(began)
-    met = _read_all(run, progress, limit, is_sure=True)
+    progress = stored if stored.began >= began else DiscussionProgress(began)
+    seen = _read_all(run, progress, limit, is_sure=True)
     read = run.memory.state.manifest.discussions
     if not progress.after and read and read.is_done and read.began == began:
-        _hide_missing(met, began, run)
+        _hide_missing(seen, began, run)
 
 
-def _hide_missing(met: Collection[ThreadId], began: datetime, run: RunContext) -> None:
-    """Ask about discussions that our comments show and that a complete reading did not meet. GitHub never says that one
-    was deleted, so those that it does not have stay in memory, and no comment shows them."""
+def _hide_missing(seen: Collection[ThreadId], began: datetime, run: RunContext) -> None:
+    """Ask about discussions that our comments show and a complete reading did not find. GitHub never says that a
+    discussion was deleted, so missing ones stay in memory, and no comment shows them."""
     assert run.discussions
     missing = (
         record.id
         for record in run.memory.state.every_record()
         if isinstance(record, Thread) and record.kind is Kind.DISCUSSION and record.revised_at < began
-        if record.id not in met and run.memory.state.is_shown(record.id)
+        if record.id not in seen and run.memory.state.is_shown(record.id)
     )
     unseen: list[Tombstone] = []
-    for key in islice(missing, ASKED):
+    for key in islice(missing, MAX_LOOKUPS):
         try:
-            run.discussions.one(int(key))
+            run.discussions.read_one(int(key))
         except Gone:
             unseen.append(Tombstone(key, run.now, "unseen"))
         except ForgeError as error:
@@ -124,52 +123,52 @@ def _hide_missing(met: Collection[ThreadId], began: datetime, run: RunContext) -
 
 
 def _read_all(
-    run: RunContext, known: DiscussionProgress | None, limit: float | None, *, is_sure: bool
+    run: RunContext, stored: DiscussionProgress | None, limit: float | None, *, is_sure: bool
 ) -> frozenset[ThreadId]:
-    """Read the list, oldest change first, with checkpoints; returns which were met.
+    """Read the list, oldest change first, with checkpoints; returns the ids read.
 
     ``is_sure``: it is known that there are discussions; otherwise a server or a token that shows none is no fault.
     """
-    met = set[ThreadId]()
+    seen = set[ThreadId]()
     if run.discussions is None:
         return frozenset()
-    pace, progress = Deadline(run.clock, run.now, limit), known or DiscussionProgress(run.now)
+    deadline, progress = Deadline(run.clock, run.now, limit), stored or DiscussionProgress(run.now)
     try:
-        while not (progress.is_done or pace.is_over):
+        while not (progress.is_done or deadline.is_over):
             page = run.discussions.page(progress.after)
             if not page.are_on and not page.threads:
                 return frozenset()
-            upto = _newest(page.threads, progress.upto)
+            upto = _latest_revision(page.threads, progress.upto)
             progress = replace(progress, upto=upto or run.now, after=page.after, is_done=not page.after)
             run.memory.stage(Changes(records=page.threads, discussions=progress))
-            met |= {thread.id for thread in page.threads}
-            pace.tell(len(met))
-            if pace.saves(len(page.threads)):
+            seen |= {thread.id for thread in page.threads}
+            deadline.show_progress(len(seen))
+            if deadline.is_checkpoint_due(len(page.threads)):
                 run.memory.commit(f"Checkpoint: {run.memory.state.manifest.threads} threads")
     except ForgeError as error:
-        if progress.after and "cursor" in str(error):  # GitHub knows the place no more
+        if progress.after and "cursor" in str(error):  # GitHub no longer knows the cursor
             run.memory.stage(Changes(discussions=DiscussionProgress(run.now)))
         run.forge.apply_limit(error)
         if is_sure or isinstance(error, RateLimited):
-            _tell(error, run)
+            _report(error, run)
     run.memory.commit(f"Remember {run.memory.state.manifest.threads} threads")
-    if met:
-        run.note(f"Discussions read: {len(met):,}{'' if progress.is_done else '; the next runs go on'}.")
-    return frozenset(met)
+    if seen:
+        run.note(f"Discussions read: {len(seen):,}{'' if progress.is_done else '; the next runs go on'}.")
+    return frozenset(seen)
 
 
-def one_discussion(number: int, run: RunContext) -> Thread | None:
-    """The discussion of this number, which is no issue; None where there are none, or it cannot be read."""
+def fetch_discussion(number: int, run: RunContext) -> Thread | None:
+    """The discussion with this number; None if there are no discussions, or it cannot be read."""
     if run.discussions is None or run.memory.state.manifest.discussions is None:
         return None
     try:
-        return run.discussions.one(number)
+        return run.discussions.read_one(number)
     except ForgeError as error:
         run.forge.apply_limit(error)
         return None
 
 
-def _tell(error: ForgeError, run: RunContext) -> None:
+def _report(error: ForgeError, run: RunContext) -> None:
     if isinstance(error, RateLimited):
         run.report_fault(error)
     run.note(f"Not all discussions could be read: {error}")

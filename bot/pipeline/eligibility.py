@@ -6,46 +6,46 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bot.domain.changes import redo
+from bot.domain.changes import threads_to_redo
 from bot.domain.thread import Kind, RepositoryAddress, Thread
-from bot.pipeline.run_context import RunState, is_being_said
-from bot.recall.mentions import referenced
+from bot.pipeline.run_context import RunState, is_being_posted
+from bot.recall.mentions import referenced_numbers
 from bot.settings.schema import Settings
 
 
-def due(threads: Iterable[Thread], state: RunState) -> list[Thread]:
+def due_threads(threads: Iterable[Thread], state: RunState) -> list[Thread]:
     """The threads to answer now, oldest first. The same state always gives the same threads."""
     return sorted((thread for thread in threads if _is_due(thread, state)), key=lambda thread: thread.created_at)
 
 
-def question_of(thread: Thread, place: RepositoryAddress) -> str:
+def question_hash(thread: Thread, place: RepositoryAddress) -> str:
     """Identifies the question of a thread: its title, opening text and references."""
-    asked = repr((thread.title, thread.body, sorted(referenced(thread, place))))
-    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+    question = repr((thread.title, thread.body, sorted(referenced_numbers(thread, place))))
+    return hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _is_due(thread: Thread, state: RunState) -> bool:
-    """Decided by earlier answers, not by what is remembered: another run may have read this event's changes before."""
-    event, said = state.event, state.said.get(thread.id)
+    """Depends on earlier answers, not on the stored thread: another run may have read this event's changes before."""
+    event, answer = state.event, state.said.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > state.now - state.within
-    if state.asks_for(thread) or thread.id in redo(state.requested):
+    if state.is_by_hand(thread) or thread.id in threads_to_redo(state.requested):
         return True
-    if said is None:
+    if answer is None:
         is_asked = is_its_own and event.may_be_answered
-        return is_fresh or (is_asked and (event.name != "issue_comment" or _points(thread, state)))
-    if said.state == "pending":
-        return said.at > state.now - state.within and not is_being_said(said, state.now)
+        return is_fresh or (is_asked and (event.name != "issue_comment" or _adds_reference(thread, state)))
+    if answer.state == "pending":
+        return answer.at > state.now - state.within and not is_being_posted(answer, state.now)
     if is_its_own and not event.may_be_answered:
         return False
-    return (is_its_own or is_fresh) and said.question != question_of(thread, state.place)
+    return (is_its_own or is_fresh) and answer.question != question_hash(thread, state.place)
 
 
-def _points(thread: Thread, state: RunState) -> bool:
+def _adds_reference(thread: Thread, state: RunState) -> bool:
     """Whether the event's comments refer to an issue that nothing else in the thread refers to."""
     new = {state.event.comment_id, *state.event.earlier}
-    rest = replace(thread, comments=tuple(c for c in thread.comments if c.id not in new))
-    return bool(set(referenced(thread, state.place)) - set(referenced(rest, state.place)))
+    rest = replace(thread, comments=tuple(comment for comment in thread.comments if comment.id not in new))
+    return bool(set(referenced_numbers(thread, state.place)) - set(referenced_numbers(rest, state.place)))
 
 
 def answers_kind(kind: Kind, settings: Settings) -> bool:
@@ -55,7 +55,7 @@ def answers_kind(kind: Kind, settings: Settings) -> bool:
 
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
-    """Why this thread is remembered but never answered, "" if it may be answered."""
+    """Why this thread is remembered but not answered, "" if it may be answered."""
     if settings.mode == "off":
         return "the mode is off"
     if not answers_kind(thread.kind, settings):
@@ -72,4 +72,4 @@ def reason_to_pass(thread: Thread, settings: Settings) -> str:
 
 
 def _matches(name: str, names: Iterable[str]) -> bool:
-    return name.casefold() in {each.casefold() for each in names}
+    return name.casefold() in {listed.casefold() for listed in names}

@@ -15,56 +15,60 @@ from bot.github.errors import ForgeError, Gone
 from bot.memory.memory import Memory
 from bot.pipeline.outbox import DELETED
 
-AGE = timedelta(days=14)
+MAX_AGE = timedelta(days=14)
 """How long after an answer its comment is checked."""
 
-SEEN = timedelta(minutes=10)
-"""GitHub may answer 404 for a comment younger than this, so a 404 proves nothing before."""
+MIN_AGE = timedelta(minutes=10)
+"""GitHub may answer 404 for a comment younger than this, so until then a 404 proves nothing."""
 
 MAX_READS = 30
 """Comments that one run checks, with one API read each."""
 
 
-def collect(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerRecord, ...]:
+def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerRecord, ...]:
     """Changed reactions to the comments of the last two weeks, newest first, to be staged.
 
     A comment that is gone was deleted by a person. If GitHub cannot be reached, the result so far is kept and a later
     run continues.
     """
-    found: list[AnswerRecord] = []
+    changed: list[AnswerRecord] = []
     try:
-        for said in _on_issues(_newest(memory.state.every_answer(), now), memory):
-            found += _changed(said, forge)
+        for answer in _on_issues(_newest_answers(memory.state.every_answer(), now), memory):
+            changed += _changed_answer(answer, forge)
     except ForgeError:
         pass
-    return tuple(found)
+    return tuple(changed)
 
 
-def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
-    standing = [one for one in said if one.state == "said" and one.comment_id and now - AGE < one.at <= now - SEEN]
-    return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
+def _newest_answers(answers: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
+    recent = [
+        answer
+        for answer in answers
+        if answer.state == "said" and answer.comment_id and now - MAX_AGE < answer.at <= now - MIN_AGE
+    ]
+    return sorted(recent, key=lambda answer: (answer.at, answer.comment_id), reverse=True)[:MAX_READS]
 
 
-def _on_issues(said: list[AnswerRecord], memory: Memory) -> list[AnswerRecord]:
-    """Without answers in discussions: REST knows a comment with the id of one there as another one, or not at all."""
-    known = memory.entries([one.id for one in said])
-    return [one for one in said if one.id not in known or known[one.id].kind is not Kind.DISCUSSION]
+def _on_issues(answers: list[AnswerRecord], memory: Memory) -> list[AnswerRecord]:
+    """Without answers in discussions: for REST, the id of a comment there belongs to another comment, or to none."""
+    entries = memory.entries([answer.id for answer in answers])
+    return [answer for answer in answers if answer.id not in entries or entries[answer.id].kind is not Kind.DISCUSSION]
 
 
-def _changed(said: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:
-    """The answer if it changed. It keeps its ``at``, as it is no new answer."""
-    assert said.comment_id is not None
+def _changed_answer(answer: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:
+    """The answer if it changed. It keeps its ``at``, as it is not a new answer."""
+    assert answer.comment_id is not None
     try:
-        seen = with_reactions(said, forge.comment(said.comment_id))
+        current = with_reactions(answer, forge.comment(answer.comment_id))
     except Gone:
-        seen = replace(said, state="removed", reason=DELETED, trying_since=None)
-    if seen != said:
-        yield seen
+        current = replace(answer, state="removed", reason=DELETED, trying_since=None)
+    if current != answer:
+        yield current
 
 
-def with_reactions(said: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:
+def with_reactions(answer: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:
     """The answer with the counts of 👍 and 👎 on this comment; an invalid count is 0."""
     counts = comment.get("reactions")
     if not isinstance(counts, Mapping):
-        return said
-    return replace(said, ups=parse_number(counts.get("+1")) or 0, downs=parse_number(counts.get("-1")) or 0)
+        return answer
+    return replace(answer, ups=parse_number(counts.get("+1")) or 0, downs=parse_number(counts.get("-1")) or 0)

@@ -16,9 +16,9 @@ from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unrea
 from bot.github.events import Event
 from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
-from bot.pipeline.discussions import one_discussion
+from bot.pipeline.discussions import fetch_discussion
 from bot.pipeline.eligibility import answers_kind
-from bot.pipeline.outbox import settle
+from bot.pipeline.outbox import settle_answers
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext, RunState
 from bot.settings.schema import Settings
@@ -27,34 +27,34 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fetch_changes(event: Event, run: RunContext) -> RunState:
-    """Read everything that changed since the last run, whatever the event says, and what memory knew of it."""
-    hinted = [event.number] if event.number else []
-    memory = run.memory.open(hinted)
+    """Read everything that changed since the last run, not just the event's thread, and what memory knew about it."""
+    own_ids = [event.number] if event.number else []
+    memory = run.memory.open(own_ids)
     is_first = memory.state.manifest.cursor is None
     late = _read_history(run, None) if is_first else ()
     since = memory.state.manifest.cursor - OVERLAP if memory.state.manifest.cursor else None
-    listed, complete = _listed(event, since, run)
+    listed, complete = _list_changes(event, since, run)
     if not complete:
         run.note("Much changed since the last run, so it was read as history.")
         listed, late = [], _read_history(run, since)
-    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.state.manifest.pending, *late]))
+    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
-    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
-    noticed = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
-    known = replace(_known(held, answers, [*memory.requests(ids), *noticed]), touched=_touched(event))
-    found = [issue for issue in listed if _is_wanted(issue, held, run)]
-    updates = catch_up(run.forge, run.own, known, found, since)
+    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
+    notified = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
+    known = replace(_known_issues(stored, answers, [*memory.requests(ids), *notified]), touched=_touched_threads(event))
+    to_read = [issue for issue in listed if _is_wanted(issue, stored, run)]
+    updates = catch_up(run.forge, run.own, known, to_read, since)
     if updates.complete:  # pull requests move the cursor too: they are in the same list
         updates = replace(updates, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
-    if event.number and (event.forgets or not updates.limited):  # what is gone is in no later list
-        updates = _with_hint(updates, event, held, {issue["number"] for issue in listed}, run)
-    updates = _with_unread(updates, held, run)
+    if event.number and (event.forgets or not updates.limited):  # no later list has what is gone
+        updates = _with_event_thread(updates, event, stored, {issue["number"] for issue in listed}, run)
+    updates = _with_unread(updates, stored, run)
     if updates.limited:
         run.report_fault(updates.limited)
         run.note("Not all that changed could be read.")
     elif updates.fault:
         run.report_fault(updates.fault)
-    settled = settle(answers, updates.own, run.now - run.within)
+    settled = settle_answers(answers, updates.own, run.now - run.within)
     return RunState(
         event,
         updates,
@@ -69,27 +69,27 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     )
 
 
-def _known(
-    held: Mapping[ThreadId, Record], answers: Mapping[ThreadId, AnswerRecord], asked: Iterable[ThreadId]
+def _known_issues(
+    stored: Mapping[ThreadId, Record], answers: Mapping[ThreadId, AnswerRecord], with_requests: Iterable[ThreadId]
 ) -> KnownIssues:
-    """What memory knows of threads and of our comments on them. If people ``asked`` for something there, or were
-    notified of a release, we may have other comments there, even replies to comments that are gone by now."""
-    stands = {key: 1 for key, one in answers.items() if one.state in ("said", "withdrawn")}
-    promised = frozenset(key for key, one in answers.items() if one.state == "pending" and one.text_hash)
-    return KnownIssues(held, stands, frozenset(asked), promised)
+    """What memory knows about threads and our comments on them. On threads ``with_requests`` or release notices we may
+    have other comments, even replies to comments that are gone by now."""
+    stands = {key: 1 for key, answer in answers.items() if answer.state in ("said", "withdrawn")}
+    promised = frozenset(key for key, answer in answers.items() if answer.state == "pending" and answer.text_hash)
+    return KnownIssues(stored, stands, frozenset(with_requests), promised)
 
 
-def _touched(event: Event) -> frozenset[ThreadId]:
+def _touched_threads(event: Event) -> frozenset[ThreadId]:
     """The thread whose comment was edited or deleted. The list does not show an edit, nor a deletion if another comment
     followed within the same second."""
     may_be_unlisted = event.name == "issue_comment" and event.action in ("edited", "deleted")
     return frozenset([event.number]) if may_be_unlisted and event.number else frozenset()
 
 
-def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], run: RunContext) -> bool:
-    """Whether to read a listed thread: pull requests only by setting, or if an issue has referred to them, or if one
-    of our comments shows them."""
-    if run.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread):
+def _is_wanted(issue: Mapping[str, Any], stored: Mapping[ThreadId, Record], run: RunContext) -> bool:
+    """Whether to read a listed thread: a pull request only if the settings say so, an issue has referred to it, or one
+    of our comments shows it."""
+    if run.settings.pulls or not issue.get("pull_request") or isinstance(stored.get(issue["number"]), Thread):
         return True
     return run.memory.state.is_shown(issue["number"])
 
@@ -98,85 +98,85 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
     """Read history for a while: before the first answer, and when too much changed to read it one by one.
 
     Returns the threads read that are still fresh. A limit or an outage ends the reading; what was read is kept, and the
-    event is handled all the same.
+    event is still handled.
     """
     reading = run.memory.state.manifest.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
-    pace = Deadline(run.clock, run.now, run.reading_seconds, within=run.within)
+    deadline = Deadline(run.clock, run.now, run.reading_seconds, within=run.within)
     read = backfill(
-        run.memory, run.history, pace, since, partial(unread_requests, run=run), reading if is_next else None
+        run.memory, run.history, deadline, since, partial(unread_requests, run=run), reading if is_next else None
     )
     run.on_history(read)
     if read.stopped:
         run.forge.apply_limit(read.stopped)
-    if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
+    if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # on GraphQL points, not on requests
         run.report_fault(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):
         raise read.stopped
     if not read.complete:
         why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is reported separately
         run.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
-    found = run.memory.entries(read.seen)
-    return tuple(key for key, entry in found.items() if entry.created_at > run.now - run.within)
+    entries = run.memory.entries(read.seen)
+    return tuple(key for key, entry in entries.items() if entry.created_at > run.now - run.within)
 
 
-def _listed(event: Event, since: datetime | None, run: RunContext) -> tuple[list[dict[str, Any]], bool]:
-    """The threads that changed since then, and whether that is all. If the list cannot be read, a thread that the event
-    says is gone is remembered as gone all the same, as no later list has it."""
+def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tuple[list[dict[str, Any]], bool]:
+    """The threads that changed since then, and whether the list is complete. If it cannot be read, a thread that the
+    event says is gone is still remembered as gone, as no later list has it."""
     try:
         return run.forge.issues_since(since, PAGES) if since else ([], True)
     except ForgeError:
         number = event.number
         if event.forgets and number:
-            held = run.memory.records([number])
-            run.memory.stage(Changes(records=(_gone(event, number, held.get(number), run),)))
+            stored = run.memory.records([number])
+            run.memory.stage(Changes(records=(_tombstone_of(event, number, stored.get(number), run),)))
             run.memory.commit(f"Forget {number}")
         raise
 
 
-def _gone(event: Event, number: int, held: Record | None, run: RunContext) -> Tombstone:
+def _tombstone_of(event: Event, number: int, stored: Record | None, run: RunContext) -> Tombstone:
     """The tombstone of the event's thread, no older than its record, whose time may be ahead of the runner's clock."""
-    at = max(run.now, held.revised_at) if held else run.now
+    at = max(run.now, stored.revised_at) if stored else run.now
     return Tombstone(number, at, event.action, event.moved_to)
 
 
-def _with_hint(
-    updates: Updates, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], run: RunContext
+def _with_event_thread(
+    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], listed: Collection[int], run: RunContext
 ) -> Updates:
     """The updates with the event's own thread, which may be missing from the list."""
     number = event.number
     assert number is not None
     if event.forgets:
-        gone = _gone(event, number, held.get(number), run)
-        return replace(updates, records=(*(r for r in updates.records if r.id != number), gone))
-    if event.is_of_discussion:  # which this API does not have
+        gone = _tombstone_of(event, number, stored.get(number), run)
+        return replace(updates, records=(*(record for record in updates.records if record.id != number), gone))
+    if event.is_of_discussion:  # the REST API has no discussions
         return updates
-    if (event.is_pull and not run.settings.pulls) or any(r.id == number for r in updates.records):
+    if (event.is_pull and not run.settings.pulls) or any(record.id == number for record in updates.records):
         return updates
-    if number in held:
-        if _is_discussion_to_answer(held[number], event, run.settings):
+    if number in stored:
+        if _is_discussion_to_answer(stored[number], event, run.settings):
             return updates
         return (
             updates
             if number in listed or not run.memory.state.is_shown(number)
-            else _with_look(updates, event, number, run)
+            else _check_thread(updates, event, number, run)
         )
     try:
         return _with_thread(updates, number, run, fresh=event.may_be_answered)
     except Gone as error:
-        return _without_hint(updates, event, error, run)
+        return _handle_missing(updates, event, error, run)
     except ForgeError as error:
-        _look_again(event, error, run)
+        _promise_answer(event, error, run)
         return replace(updates, fault=updates.fault or error)
 
 
-def _is_discussion_to_answer(held: Record, event: Event, settings: Settings) -> bool:
-    """Whether somebody started this run by hand for a discussion. Raises UserError if those are not answered."""
-    if event.name != "workflow_dispatch" or not isinstance(held, Thread) or held.kind is not Kind.DISCUSSION:
+def _is_discussion_to_answer(stored: Record, event: Event, settings: Settings) -> bool:
+    """Whether somebody started this run by hand for a discussion. Raises UserError if discussions are not answered."""
+    if event.name != "workflow_dispatch" or not isinstance(stored, Thread) or stored.kind is not Kind.DISCUSSION:
         return False
-    if not answers_kind(held.kind, settings):
-        told = f"{held.id} is a discussion, and those are answered only with discussions.answer: true"
-        raise UserError(f"{told}; give the number of an issue")
+    if not answers_kind(stored.kind, settings):
+        cause = f"{stored.id} is a discussion, and those are answered only with discussions.answer: true"
+        raise UserError(f"{cause}; give the number of an issue")
     return True
 
 
@@ -188,17 +188,17 @@ def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool 
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
 
 
-def _with_look(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
+def _check_thread(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
     try:
         run.forge.issue(number)
     except Gone as error:
-        return _without_hint(updates, event, error, run)
+        return _handle_missing(updates, event, error, run)
     except ForgeError as error:
         return replace(updates, fault=updates.fault or error)
     return updates
 
 
-def _without_hint(updates: Updates, event: Event, gone: Gone, run: RunContext) -> Updates:
+def _handle_missing(updates: Updates, event: Event, gone: Gone, run: RunContext) -> Updates:
     number = event.number
     assert number is not None
     if event.name == "workflow_dispatch":
@@ -208,22 +208,22 @@ def _without_hint(updates: Updates, event: Event, gone: Gone, run: RunContext) -
     run.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
     if run.memory.state.is_shown(number):
         run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
-    _look_again(event, gone, run)
+    _promise_answer(event, gone, run)
     return updates
 
 
-def _look_again(event: Event, why: ForgeError, run: RunContext) -> None:
-    """Promise an answer on a thread that cannot be read now. No list may ever show it again, for example while GitHub
-    holds its author for a spammer, and the event comes only once."""
+def _promise_answer(event: Event, why: ForgeError, run: RunContext) -> None:
+    """Promise an answer on a thread that cannot be read now. The event comes only once, and perhaps no list ever shows
+    the thread, for example while GitHub takes its author for a spammer."""
     if event.number and event.may_be_answered and not run.memory.state.answers([event.number]):
         promise = AnswerRecord(event.number, "pending", run.now, f"it could not be read: {why}")
         run.memory.stage(Changes(answers=(promise,)))
 
 
-def _with_unread(updates: Updates, held: Mapping[ThreadId, Record], run: RunContext) -> Updates:
+def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunContext) -> Updates:
     fetched = {record.id for record in updates.records}
     for number in run.memory.state.manifest.pending:
-        if updates.fault or not isinstance(number, int) or number in held or number in fetched:
+        if updates.fault or not isinstance(number, int) or number in stored or number in fetched:
             continue
         try:
             updates = _with_thread(updates, number, run)
@@ -236,19 +236,19 @@ def _with_unread(updates: Updates, held: Mapping[ThreadId, Record], run: RunCont
 
 
 def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
-    """Fetch each thread that memory lacks, once; one that cannot be read stays unknown. ``why`` is for the notes."""
-    wanted = list(numbers)
-    held = run.memory.records(wanted)
+    """Fetch each thread that memory lacks, once; if it cannot be read, it stays unknown. ``why`` is for the notes."""
+    ids = list(numbers)
+    stored = run.memory.records(ids)
     fetched: list[Record] = []
-    for number in wanted:
-        if number in held:
+    for number in ids:
+        if number in stored:
             continue
         try:
             fetched.append(read_thread(run.forge, run.own, number)[0])
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:
-            if discussion := one_discussion(number, run) if isinstance(error, Gone) and not error.certain else None:
+            if discussion := fetch_discussion(number, run) if isinstance(error, Gone) and not error.certain else None:
                 fetched.append(discussion)
                 continue
             if isinstance(error, Gone):  # a thread that is only hidden now comes back as soon as it is visible

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.domain.changes import Changes, Request, StandingComment, redo
+from bot.domain.changes import Changes, Request, StandingComment, threads_to_redo
 from bot.domain.thread import Kind, Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import with_discussions
-from bot.pipeline.eligibility import answers_kind, due
-from bot.pipeline.feedback import collect
+from bot.pipeline.eligibility import answers_kind, due_threads
+from bot.pipeline.feedback import collect_feedback
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
 from bot.pipeline.learn import EVENT_SECONDS, is_due, learn_from_memory
@@ -26,20 +26,20 @@ from bot.pipeline.release_notices import plan_notices, publish_notices
 from bot.pipeline.renewal import (
     answer_after,
     look_for_releases,
-    owe_renewal,
     plan_renewals,
     promise_renewals,
-    promised_reply,
     publish_renewals,
+    queue_renewals,
+    standing_reply,
 )
 from bot.pipeline.replies import prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
-from bot.sources.pages import EVENTS, fresh_pages
+from bot.sources.pages import EVENTS, refresh_pages
 
 
 def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
-    """Handle one event. Returns what was posted, or why nothing was, for each thread that was due an answer."""
+    """Handle one event. Returns, for each thread that was due an answer, what was posted or why nothing was."""
     memory, mode, words = run.memory, run.settings.mode, run.renderer.words
     run.on_stage("look")
     state = with_discussions(fetch_changes(event, run), run)
@@ -53,30 +53,30 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     state = replace(state, requested=promise_replies(replies, run))
     memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
     run.on_stage("plan")
-    plans = plan_comments(_due(state, run), state, run)
+    plans = plan_comments(_threads_to_answer(state, run), state, run)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, run)
-    owe_renewal(event, run)
+    queue_renewals(event, run)
     renewals = plan_renewals(plans, state, run)
     plans += renewals.plans
     refreshed = _stored_requests(promise_replies(replies, run), refresh=True)
     memory.stage(Changes(requests=refreshed, renewed=tuple(renewals.settled)))
     memory.stage(Changes(answers=tuple(promise(plan, run.now, mode) for plan in plans)))
     standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment" or plan.takes_out]
-    standing += [*(promised_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
+    standing += [*(standing_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
     memory.stage(Changes(standing=tuple(filter(None, standing))))
     notices = plan_notices(event, state, run)
     run.on_stage("push")
-    memory.commit(_message(event))
+    memory.commit(_commit_message(event))
     if memory.is_outdated:
         replies, renewals.replies, notices = [], [], []
     if state.is_first:
-        _note_beginning(run)
+        _note_first_run(run)
     run.on_stage("say")
-    plans = _still_ours(plans, run)
+    plans = _defer_taken(plans, run)
     results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]
-    _take_back_unsaid(results, run)
-    _keep_said_in_discussions(plans, results, run)
+    _store_failures(results, run)
+    _store_discussion_answers(plans, results, run)
     run.on_stage("reply")
     replied = [*forgotten, *publish_replies(replies, run)]
     renewed = publish_renewals(renewals, plans, results, run)
@@ -84,15 +84,15 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
 
 
 def _remember(state: RunState, run: RunContext) -> None:
-    """Stage what changed, and in a run that nobody waits for (`CALM`) readers' feedback. Then learn, if due; a calm run
+    """Stage what changed, and readers' feedback in a run that nobody waits for (`CALM`). Then learn, if due; a calm run
     also looks for clusters."""
     memory, event, updates = run.memory, state.event, state.updates
     settled = tuple(state.settled.values())
     memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
     if event.name in CALM:
-        memory.stage(Changes(answers=collect(memory, run.forge, run.now)))
+        memory.stage(Changes(answers=collect_feedback(memory, run.forge, run.now)))
     if event.name in EVENTS or not memory.state.manifest.pages:
-        memory.stage(fresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
+        memory.stage(refresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
     if is_due(memory, calm=event.name in CALM):
         learn_from_memory(run, EVENT_SECONDS)
     if event.name in CALM:
@@ -100,11 +100,11 @@ def _remember(state: RunState, run: RunContext) -> None:
 
 
 def _stored_requests(requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
-    """The ``refresh`` requests, which get a reply or not once the answer is known, or all others."""
+    """Either the ``refresh`` requests, whose reply depends on the new answer, or all others."""
     return tuple(request for request in requests if (request.name == "refresh") is refresh)
 
 
-def _note_beginning(run: RunContext) -> None:
+def _note_first_run(run: RunContext) -> None:
     are = "would be" if run.is_dry else "are now"
     count = run.memory.state.manifest.threads
     run.note(
@@ -113,42 +113,46 @@ def _note_beginning(run: RunContext) -> None:
     )
 
 
-def _still_ours(plans: Iterable[CommentPlan], run: RunContext) -> list[CommentPlan]:
-    """The plans after the push: if two runs promised the same answer at once, only one of them gives it."""
+def _defer_taken(plans: Iterable[CommentPlan], run: RunContext) -> list[CommentPlan]:
+    """The plans after the push. If two runs promised the same answer at once, only one of them posts it."""
     memory, waits = run.memory, "another run that began meanwhile answers it"
     taken = memory.taken | {key for key, reply in memory.taken_comments if not reply}
     is_left = [memory.is_outdated or p.thread.id in taken for p in plans]
     return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 
 
-def _due(state: RunState, run: RunContext) -> list[Thread]:
-    """The threads to answer now: the event's own first, then changed ones and those that wait for an answer."""
-    changed = (one for one in state.updates.records if isinstance(one, Thread))
-    keys = [one.id for one in changed if answers_kind(one.kind, run.settings)]
-    keys += [*state.late, *run.memory.state.manifest.pending, *redo(state.requested)]
+def _threads_to_answer(state: RunState, run: RunContext) -> list[Thread]:
+    """The threads to answer now: the event's own first, then changed threads and those waiting for an answer."""
+    changed = (record for record in state.updates.records if isinstance(record, Thread))
+    keys = [record.id for record in changed if answers_kind(record.kind, run.settings)]
+    keys += [*state.late, *run.memory.state.manifest.pending, *threads_to_redo(state.requested)]
     keys += [state.event.number] if state.event.number and not state.event.is_of_discussion else []
     current = run.memory.records(dict.fromkeys(keys)).values()
-    waiting = due((record for record in current if isinstance(record, Thread)), state)
+    waiting = due_threads((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
 
 
-def _take_back_unsaid(results: Iterable[CommentResult], run: RunContext) -> None:
-    """Store what became of failed comments: refused ones are given up, a later run tries the others again."""
+def _store_failures(results: Iterable[CommentResult], run: RunContext) -> None:
+    """Store the outcome of failed comments: refused ones are given up, a later run retries the others."""
     failed = {result.id: result for result in results if result.is_refused or result.error}
     answers = []
     for key, answer in run.memory.state.answers(failed).items():
         state = "silent" if failed[key].is_refused else answer.state
         answers.append(replace(answer, state=state, reason=failed[key].reason, trying_since=None))
-    lost = tuple(tombstone(key, s.gone, run.now) for key, s in failed.items() if s.gone and isinstance(key, int))
-    unsaid = tuple(StandingComment(one.id, run.now) for one in answers if one.state == "silent" and not one.comment_id)
+    gone = tuple(
+        tombstone(key, result.gone, run.now) for key, result in failed.items() if result.gone and isinstance(key, int)
+    )
+    unposted = tuple(
+        StandingComment(answer.id, run.now) for answer in answers if answer.state == "silent" and not answer.comment_id
+    )
     if answers:
-        run.memory.stage(Changes(answers=tuple(answers), records=lost, standing=unsaid))
+        run.memory.stage(Changes(answers=tuple(answers), records=gone, standing=unposted))
         run.memory.commit("Take back what could not be said")
 
 
-def _keep_said_in_discussions(plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext) -> None:
-    """Store what became of the comments in discussions at once. GitHub does not tell which of them were deleted, so
-    only one whose id is known is missed later."""
+def _store_discussion_answers(plans: Sequence[CommentPlan], results: Sequence[CommentResult], run: RunContext) -> None:
+    """Store the outcome of comments in discussions at once. GitHub does not say which of them were deleted, so a
+    missing comment is noticed later only if its id is known."""
     answers = []
     for plan, result in zip(plans, results, strict=True):
         is_written = result.action in ("created", "updated", "withdrawn")
@@ -159,6 +163,6 @@ def _keep_said_in_discussions(plans: Sequence[CommentPlan], results: Sequence[Co
         run.memory.commit("Keep what was said in discussions")
 
 
-def _message(event: Event) -> str:
+def _commit_message(event: Event) -> str:
     what = f"{event.name} {event.action}".strip()
     return f"Remember {what} of {event.number}" if event.number else f"Remember {what}"

@@ -1,4 +1,4 @@
-"""Decides when a memory learns from its own history, and lets it learn."""
+"""Decides when a memory learns from its own history, and runs the learning."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LEAST_THREADS = 50
 """With fewer threads there is nothing to learn."""
 
 MOST_THREADS = 20_000
-"""The newest threads that it learns from; all of them are in memory (RAM) meanwhile."""
+"""The newest threads that it learns from; they are all held in RAM meanwhile."""
 
 EVENT_SECONDS = 20.0
-"""How long an event's run learns, without the time for word vectors."""
+"""How long an event's run learns, not counting word vectors."""
 
 CALM_GROWTH, GROWTH = 1.3, 2.0
-"""Growth since the last learning after which it is due again: in a run that nobody waits for, and in any run."""
+"""How much a memory grows until it learns again: in a run that nobody waits for, and in any run."""
 
 
 def is_due(memory: Memory, *, calm: bool) -> bool:
@@ -49,11 +49,11 @@ def learn(
 ) -> Backtest:
     """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
 
-    ``seconds`` limits the learning, without the time for word vectors; ``tick`` is called for at most STEPS steps.
+    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most STEPS steps.
     Returns a backtest: how the newest issues would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
-    memory.install_model(replace(update, threads=memory.state.manifest.threads))  # pages count in what it has grown by
+    memory.install_model(replace(update, threads=memory.state.manifest.threads))  # pages count as growth
     memory.rebuild_index()
     return backtest
 
@@ -68,26 +68,26 @@ def learner(
     trains: bool = True,
 ) -> Learner:
     """The newest MOST_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
-    from bot.evaluation.backtest import Watch  # few runs learn
+    from bot.evaluation.backtest import ReplayOptions  # few runs learn
     from bot.evaluation.labels import feedback_of
     from bot.evaluation.learn import read_history
 
-    def rendered(thread: Thread, context: Context) -> str:
+    def render(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MOST_THREADS)
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
-    watch = Watch(memory.ranking, settings, place, rendered, trains)
+    watch = ReplayOptions(memory.ranking, settings, place, render, trains)
     return read_history(threads, watch, seconds, memory.embedder, feedback)
 
 
-def prove_on_memory(run: RunContext) -> Backtest:
-    """How the newest issues would have been answered with the present model; nothing is written."""
+def backtest_memory(run: RunContext) -> Backtest:
+    """How the newest issues would have been answered with the current model; nothing is written."""
     memory = run.memory.open()
-    found = learner(memory, run.settings, run.renderer, run.place)
-    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), run)
+    replay = learner(memory, run.settings, run.renderer, run.place)
+    return _note_backtest(replay.backtest(memory.ranking, REPLAYED, SECONDS), run)
 
 
 def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
@@ -95,11 +95,11 @@ def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
     run.clock.tell(f"Learning from {run.memory.state.manifest.threads:,} issues, pull requests and pages")
     backtest = learn(run.memory, run.settings, run.renderer, run.place, seconds=seconds)
     run.note(f"Learned from the {backtest.threads:,} issues and pull requests of this repository.")
-    return _noted(backtest, run)
+    return _note_backtest(backtest, run)
 
 
-def _noted(backtest: Backtest, run: RunContext) -> Backtest:
-    from bot.evaluation.report import in_words
+def _note_backtest(backtest: Backtest, run: RunContext) -> Backtest:
+    from bot.evaluation.report import summary_text
 
-    run.note(in_words(backtest))
+    run.note(summary_text(backtest))
     return backtest

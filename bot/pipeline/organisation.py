@@ -1,4 +1,4 @@
-"""What the pipeline needs of a search over the organisation's other repositories."""
+"""What the pipeline needs from a search of the organisation's other repositories."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class OrganisationSearch(Protocol):
     def find(
         self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
     ) -> tuple[OrganisationMatch, ...]:
-        """The threads to show with ``context``, the surest first; none where it has something as sure itself.
+        """The threads to show with ``context``, the surest first; none if the context has something as sure itself.
 
         Each was read from GitHub in this call with its own repository's token, and every reader of this repository may
-        read it. Those in ``kept`` stand in the comment already: they stay if they may still be shown. Never raises
-        because of the engine; raises ForgeError where it cannot be known whether one that is kept may stay.
+        read it. Those in ``kept`` are in the comment already, and stay if they may still be shown. Never raises because
+        of the engine; raises ForgeError if it cannot find out whether a kept one may stay.
         """

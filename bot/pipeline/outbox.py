@@ -1,4 +1,4 @@
-"""Planned comments and their promises, stored before posting so that a later run can keep them."""
+"""Planned comments and their promises, stored before posting so that a later run can fulfil them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ DELETED = "a person deleted the comment: it is not written again"
 class CommentPlan:
     """The comment planned for a thread. ``text`` is empty for silence.
 
-    ``passed``: the rules leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
+    ``passed``: the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later run.
     ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the comment
     is updated because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages.
-    ``stood`` is what memory knows of the existing comment; ``is_false`` says that it quotes something that its author
-    took back, or shows an issue of another repository that may not be shown here any more.
+    ``stood`` is what memory knows about the existing comment; ``is_false``: it quotes something that its author took
+    back, or shows an issue of another repository that may no longer be shown here.
     """
 
     thread: Thread
@@ -83,7 +83,7 @@ class CommentPlan:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to write, or the comment says it already."""
+        """Whether there is nothing to write, or the comment already says it."""
         if self.own is None:
             return not self.text and not self.waits
         return bool(self.standing_state)
@@ -91,24 +91,24 @@ class CommentPlan:
     @property
     def standing_state(self) -> str:
         """``said`` or ``withdrawn`` if the existing comment needs no change, else ""."""
-        if self.own is None or (self.must_match and is_ours(self.own) and not is_same_text(self.own, self.text)):
+        if self.own is None or (self.must_match and is_unedited(self.own) and not is_same_text(self.own, self.text)):
             return ""
-        return "" if self.is_false and not is_ours(self.own) else _standing_state(self.own, self.content)
+        return "" if self.is_false and not is_unedited(self.own) else _standing_state(self.own, self.content)
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether it would renew a comment that does not exist, or that a person edited."""
-        is_as_edited = self.own is not None and not is_ours(self.own) and not self.is_false
+        """Whether it would renew a comment that does not exist or that a person edited."""
+        is_as_edited = self.own is not None and not is_unedited(self.own) and not self.is_false
         return self.renews and not self.removed and (self.own is None or is_as_edited)
 
     @property
     def must_match(self) -> bool:
-        """Whether the same facts are not enough, because the words differ, or may differ."""
+        """Whether the text must be equal, not just the facts, because the words differ or may differ."""
         return self.is_false or (self.stood is not None and bool(self.stood.shows) and not self.stood.quotes)
 
     @property
     def takes_out(self) -> bool:
-        """Whether it takes something out of a comment that may not be shown any more, which is done in every mode."""
+        """Whether it removes something that may no longer be shown, which is done in every mode."""
         return self.renews and self.is_false
 
     @property
@@ -118,8 +118,8 @@ class CommentPlan:
         return before is not None and before.state == "pending" and bool(before.text_hash) and not before.comment_id
 
 
-def look_for(number: int, forge: CommentClient, own: OwnCommentRule) -> OwnComment | None:
-    """Our oldest comment on the issue. Takes one read for a hundred comments."""
+def find_own(number: int, forge: CommentClient, own: OwnCommentRule) -> OwnComment | None:
+    """Our oldest comment on the issue. Takes one read per hundred comments."""
     ours = split_own(forge.comments(number), own)[1]
     return ours[0] if ours else None
 
@@ -134,17 +134,17 @@ def create_once(number: int, text: str, forge: CommentClient, find: Callable[[],
         raise
 
 
-def look_back(
+def find_promised(
     number: int, promised_at: datetime, forge: CommentClient, own: OwnCommentRule
 ) -> tuple[OwnComment | None, bool]:
-    """The comment that was promised then, and whether it was deleted since."""
+    """The comment that was promised then, and whether it has been deleted."""
     items = forge.timeline(number)
     ours = split_own(comments_of(items), own)[1]
     return (ours[0], False) if ours else (None, was_deleted(items, promised_at))
 
 
 def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
-    """Whether a comment that was promised then may have been deleted since.
+    """Whether a comment that was promised then may have been deleted.
 
     The timeline does not say whose comment was deleted, so any counts as ours: silence is the smaller mistake.
     """
@@ -153,8 +153,8 @@ def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) ->
 
 
 def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
-    """What memory keeps of an answer. It is stored before the comment, so that no crash repeats or loses one."""
-    before, answer = plan.before, _promised(plan, now, mode)
+    """The record of an answer, stored before the comment is posted, so that no crash repeats or loses one."""
+    before, answer = plan.before, _planned_record(plan, now, mode)
     if before is None:
         return answer
     answer = replace(answer, ups=before.ups, downs=before.downs)
@@ -165,32 +165,34 @@ def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     return answer
 
 
-def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
+def _planned_record(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     key, before = plan.thread.id, plan.before
-    known = plan.own.id if plan.own else (before.comment_id if before else None)
+    comment_id = plan.own.id if plan.own else (before.comment_id if before else None)
     if before and plan.is_left_alone:
         return before
     if plan.waits:
         if before and before.state == "pending":
             return AnswerRecord(
-                key, "pending", now, plan.waits, before.text_hash, known, trying_since=before.trying_since
+                key, "pending", now, plan.waits, before.text_hash, comment_id, trying_since=before.trying_since
             )
-        return AnswerRecord(key, "pending", now, plan.waits, comment_id=known)
+        return AnswerRecord(key, "pending", now, plan.waits, comment_id=comment_id)
     if plan.passed:
-        return AnswerRecord(key, "silent", now, plan.reason, comment_id=known)
+        return AnswerRecord(key, "silent", now, plan.reason, comment_id=comment_id)
     if plan.removed:
-        return AnswerRecord(key, "removed", now, DELETED, comment_id=known, question=plan.question)
+        return AnswerRecord(key, "removed", now, DELETED, comment_id=comment_id, question=plan.question)
     if (mode != "comment" and not plan.takes_out) or not (plan.text or plan.own):
         shown = "it was shown in the job summary only" if plan.text else plan.reason
-        return AnswerRecord(key, "silent", now, shown, comment_id=known, question=plan.question)
-    matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))
+        return AnswerRecord(key, "silent", now, shown, comment_id=comment_id, question=plan.question)
+    matches = tuple((match.id, match.similarity) for match in (*plan.context.seen_before, *plan.context.open_now))
     state = plan.standing_state
     trying_since = None if state else now
-    return AnswerRecord(key, state or "pending", now, "", plan.content, known, matches, plan.question, trying_since)
+    return AnswerRecord(
+        key, state or "pending", now, "", plan.content, comment_id, matches, plan.question, trying_since
+    )
 
 
 def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = False) -> StandingComment | None:
-    """What memory keeps of the comment after this plan; None if nothing new.
+    """The record of the comment after this plan; None if nothing is new.
 
     Until the comment ``is_written``, it counts as showing what both the old and the new text show, so that a false
     quote is still found after a crash.
@@ -200,9 +202,9 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
         return None
     new = StandingComment(key, now)
     if plan.text and not plan.removed and (plan.own or plan.is_new):
-        asked = tuple(pull for pull in plan.context.pulls if pull.seen_at)
+        pulls = tuple(pull for pull in plan.context.pulls if pull.seen_at)
         others = tuple(other.key for other in plan.context.organisation)
-        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes, None, asked, others)
+        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes, None, pulls, others)
     elif plan.own is None and not plan.removed:
         return None
     if plan.is_left_alone or (plan.own and plan.standing_state and stood and stood.content == plan.content):
@@ -214,38 +216,38 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
     return new if stood or not new.is_gone else None
 
 
-def settle(
-    said: Mapping[ThreadId, AnswerRecord], standing: Mapping[ThreadId, OwnComment | None], oldest: datetime
+def settle_answers(
+    answers: Mapping[ThreadId, AnswerRecord], standing: Mapping[ThreadId, OwnComment | None], oldest: datetime
 ) -> dict[ThreadId, AnswerRecord]:
-    """Update earlier answers, given our comments: promises kept, expired, or deleted by a person. Returns the changes.
+    """Update earlier answers, given our comments: promises kept or expired, comments deleted. Returns the changes.
 
     A promise from before ``oldest`` is given up.
     """
     settled: dict[ThreadId, AnswerRecord] = {}
-    for key, one in said.items():
+    for key, answer in answers.items():
         own = standing.get(key)
-        state = _standing_state(own, one.text_hash) if own and one.state == "pending" else ""
+        state = _standing_state(own, answer.text_hash) if own and answer.state == "pending" else ""
         if own and state:
-            settled[key] = replace(one, state=state, comment_id=own.id, reason="", trying_since=None)
-        elif own is None and key in standing and one.comment_id and one.state in ("pending", "said", "withdrawn"):
-            settled[key] = replace(one, state="removed", reason=DELETED, trying_since=None)
-        elif one.state == "pending" and one.at <= oldest:
-            settled[key] = replace(one, state="silent", reason="it is too late for an answer", trying_since=None)
+            settled[key] = replace(answer, state=state, comment_id=own.id, reason="", trying_since=None)
+        elif own is None and key in standing and answer.comment_id and answer.state in ("pending", "said", "withdrawn"):
+            settled[key] = replace(answer, state="removed", reason=DELETED, trying_since=None)
+        elif answer.state == "pending" and answer.at <= oldest:
+            settled[key] = replace(answer, state="silent", reason="it is too late for an answer", trying_since=None)
     return settled
 
 
 def _standing_state(own: OwnComment, content: str) -> str:
     """``said`` or ``withdrawn`` if the comment needs no change to say ``content``, else ""."""
-    found = read_seal(own.text)
-    if found is None or not found.untouched:
+    standing = read_seal(own.text)
+    if standing is None or not standing.untouched:
         return "said"
-    if found.content != content:
+    if standing.content != content:
         return ""
     return "withdrawn" if content == NOTHING else "said"
 
 
-def is_ours(own: OwnComment) -> bool:
-    """Whether nobody edited our comment."""
+def is_unedited(own: OwnComment) -> bool:
+    """Whether our comment is as we wrote it."""
     standing = read_seal(own.text)
     return standing is not None and standing.untouched
 

@@ -7,27 +7,27 @@ from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
 from bot.domain.answer import Context, OrganisationMatch, Silent, has_false_quotes, quoted_in, shown_in
-from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, redo, refreshed
+from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, threads_to_redo, threads_to_refresh
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
-from bot.github.fixes import wanted
+from bot.github.fixes import due_fixes
 from bot.github.threads import OwnComment
 from bot.github.updates import tombstone
-from bot.pipeline.eligibility import question_of, reason_to_pass
+from bot.pipeline.eligibility import question_hash, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
-from bot.pipeline.open_pulls import tell_open_pulls, visible_pulls
-from bot.pipeline.outbox import SWITCHED_OFF, TAKEN_BACK, UNSEEN, CommentPlan, is_ours, look_back, look_for
-from bot.pipeline.run_context import FULL_DAY, RunContext, RunState, is_being_said
+from bot.pipeline.open_pulls import add_open_pulls, visible_pulls
+from bot.pipeline.outbox import SWITCHED_OFF, TAKEN_BACK, UNSEEN, CommentPlan, find_own, find_promised, is_unedited
+from bot.pipeline.run_context import FULL_DAY, RunContext, RunState, is_being_posted
 from bot.questions.comment import comment_on
 from bot.recall.answer import fix_refs, recall, with_endings
-from bot.recall.mentions import referenced
+from bot.recall.mentions import referenced_numbers
 from bot.recall.open_pulls import with_pulls
 
 BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"
 
 MAX_ANSWERS = 5
-"""Most issues that one run answers. The next run takes the others."""
+"""Maximum number of issues that one run answers. The next run takes the others."""
 
 
 def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> list[CommentPlan]:
@@ -35,7 +35,7 @@ def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> li
     new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
-        is_full = sum(not p.passed for p in plans) >= MAX_ANSWERS
+        is_full = sum(not other.passed for other in plans) >= MAX_ANSWERS
         planned = plan(thread, state, run, waits=state.limit or run.muted or (FULL if is_full else ""))
         if planned.is_new and not planned.is_counted:
             if run.may_write(new):
@@ -43,24 +43,24 @@ def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> li
             else:
                 planned = replace(planned, waits=FULL_DAY)
         plans.append(planned)
-    return tell_open_pulls(plans, run)
+    return add_open_pulls(plans, run)
 
 
 def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> CommentPlan:
-    """Plan the comment on one thread. ``waits``: why this run does not work it out."""
-    said = before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, said, state, run)
-    if said and not reason and thread.id in refreshed(state.requested):
+    """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
+    answer = before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, answer, state, run)
+    if answer and not reason and thread.id in threads_to_refresh(state.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
-        before = replace(said, state="removed", comment_id=None)
-    base = replace(_base(thread, run), answer=Silent(reason), before=before)
+        before = replace(answer, state="removed", comment_id=None)
+    base = replace(_base_plan(thread, run), answer=Silent(reason), before=before)
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
-        planned = _with_own(_worked_out(base, run), state, run)
-        if planned.is_new and said and is_being_said(said, state.now) and not _was_deleted(said, run):
-            return replace(base, before=said, waits=BUSY)
-    except Gone as error:  # this thread; others that are gone are left out of the comment
+        planned = _add_own_comment(_add_answer(base, run), state, run)
+        if planned.is_new and answer and is_being_posted(answer, state.now) and not _was_deleted(answer, run):
+            return replace(base, before=answer, waits=BUSY)
+    except Gone as error:  # this thread is gone; gone ones in the comment are just left out
         return _without_thread(base, error, run)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
@@ -76,40 +76,42 @@ def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPl
 
 
 def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
-    """Why this thread is left alone, "" if it is not. Commands work on a closed or locked one too: they may change the
-    existing comment, and ``refresh`` and ``on`` may create one."""
-    if state.asks_for(thread):
+    """Why this thread is left alone, "" if it is not. Commands work on closed and locked threads too: they may change
+    the existing comment, and ``refresh`` and ``on`` may create one."""
+    if state.is_by_hand(thread):
         return ""
-    is_requested = thread.id in refreshed(state.requested)
+    is_requested = thread.id in threads_to_refresh(state.requested)
     if before and before.comment_id and not is_requested:
         unfinished = run.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
-        is_requested = thread.id in redo((*state.requested, *unfinished))
+        is_requested = thread.id in threads_to_redo((*state.requested, *unfinished))
     return reason_to_pass(replace(thread, state="open", locked=False) if is_requested else thread, run.settings)
 
 
-def _pointed_at(thread: Thread, run: RunContext) -> list[int]:
+def _referenced_issues(thread: Thread, run: RunContext) -> list[int]:
     newest = thread.id if isinstance(thread.id, int) else 0
-    return [number for number in referenced(thread, run.place)[: run.settings.references.max] if number <= newest]
+    return [
+        number for number in referenced_numbers(thread, run.place)[: run.settings.references.max] if number <= newest
+    ]
 
 
 def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, run: RunContext) -> CommentPlan | None:
     """Work out a comment again because threads in it ``changed``. Its other threads stay, even if less similar now.
 
-    None if the comment is still true, which takes no request to GitHub, or if there is none: none is created.
+    None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
     """
     before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
-    base = replace(_base(thread, run), before=before, renews=True)
+    base = replace(_base_plan(thread, run), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
-    if before and is_being_said(before, state.now):
+    if before and is_being_posted(before, state.now):
         return replace(base, waits=BUSY)
     stood = base.stood or StandingComment(thread.id, run.now)
     try:
-        planned = _worked_out(base, run, frozenset(stood.shows) - changed)
+        planned = _add_answer(base, run, frozenset(stood.shows) - changed)
         is_idle = stood.content == planned.content and before is not None and before.state == "said"
         if is_idle and not planned.must_match:
             return None
-        planned = _with_own(planned, state, run)
+        planned = _add_own_comment(planned, state, run)
         return planned if planned.own or planned.removed else None
     except Gone as error:
         return _without_thread(base, error, run)
@@ -117,98 +119,98 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, ru
         return replace(base, waits=str(error), fault=error)
 
 
-def _base(thread: Thread, run: RunContext) -> CommentPlan:
+def _base_plan(thread: Thread, run: RunContext) -> CommentPlan:
     linked = run.memory.state.thread_comments([thread.id]).get(thread.id)
-    stood = next((one for one in linked.comments if not one.reply), None) if linked else None
-    return CommentPlan(thread, Silent(""), question=question_of(thread, run.place), stood=stood)
+    stood = next((comment for comment in linked.comments if not comment.reply), None) if linked else None
+    return CommentPlan(thread, Silent(""), question=question_hash(thread, run.place), stood=stood)
 
 
-def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
-    """The plan with its answer and the sealed comment. Threads in ``kept`` count as similar in any case."""
+def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
+    """The plan with its answer and the sealed comment. Threads in ``kept`` always count as similar."""
     thread, memory = base.thread, run.memory
     is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
-        return replace(base, answer=Silent(SWITCHED_OFF), is_false=is_false or _shows_others(base))
+        return replace(base, answer=Silent(SWITCHED_OFF), is_false=is_false or _shows_disallowed(base))
     if not base.renews:
-        fetch_missing(_pointed_at(thread, run), run, f"mentioned in issue {thread.id}")
-    context = _recalled(thread, run, kept, looks_again=not base.renews)
+        fetch_missing(_referenced_issues(thread, run), run, f"mentioned in issue {thread.id}")
+    context = _recall_context(thread, run, kept, looks_again=not base.renews)
     if base.stood:
         context = with_pulls(context, visible_pulls(base.stood.pulls, thread, run), thread)
-    others = _others(base, context, run)
+    others = _organisation_matches(base, context, run)
     context = replace(context, organisation=others[: run.settings.organisation.results])
-    base = replace(base, is_false=is_false or _shows_others(base, others))
-    said = comment_on(thread, context, run.renderer)
-    if isinstance(said.answer, Silent):
-        return replace(base, answer=said.answer)
-    if said.problem:
-        run.note(said.problem)
-    context = said.answer.context
+    base = replace(base, is_false=is_false or _shows_disallowed(base, others))
+    rendered = comment_on(thread, context, run.renderer)
+    if isinstance(rendered.answer, Silent):
+        return replace(base, answer=rendered.answer)
+    if rendered.problem:
+        run.note(rendered.problem)
+    context = rendered.answer.context
     quotes = quoted_in(context, memory.records(shown_in(context)))
-    return replace(base, answer=said.answer, text=seal(said.text, fingerprint(context)), quotes=quotes)
+    return replace(base, answer=rendered.answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
-def _others(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
-    """The threads of other repositories to show with the context; in a renewal only if some stand there already."""
+def _organisation_matches(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
+    """The threads of other repositories to show with the context; in a renewal only if some are shown already."""
     kept = base.stood.others if base.stood else ()
     if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
         return ()
     try:
         return run.organisation.find(base.thread, context, kept)
-    except Gone as error:  # another thread: this one is there
+    except Gone as error:  # another thread is gone, not this one
         raise ForgeError(error.cause, error.remedy) from error
 
 
-def _shows_others(base: CommentPlan, allowed: Iterable[OrganisationMatch] = ()) -> bool:
+def _shows_disallowed(base: CommentPlan, allowed: Iterable[OrganisationMatch] = ()) -> bool:
     """Whether the existing comment shows a thread of another repository that is not among the allowed ones."""
     return base.stood is not None and not {other.key for other in allowed}.issuperset(base.stood.others)
 
 
-def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
-    """What memory knows, with the fixes, each looked up once, and again for its release if it ``looks_again``."""
+def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
+    """What memory knows, with the fixes. Each is looked up once; with ``looks_again`` also later, for its release."""
     context = recall(thread, run.memory, run.settings, run.place, kept=kept)
     refs = fix_refs(context)
-    known = run.memory.fixes(refs)
-    due = wanted(refs, known, run.now)
+    stored_fixes = run.memory.fixes(refs)
+    due = due_fixes(refs, stored_fixes, run.now)
     if not looks_again:
-        due = {key: ref for key, ref in due.items() if key not in known or known[key].ref != ref}
-    found = [run.fixes.find(key, ref, known.get(key), run.now) for key, ref in due.items()]
-    fixes = tuple(fix for fix in found if fix)
+        due = {key: ref for key, ref in due.items() if key not in stored_fixes or stored_fixes[key].ref != ref}
+    lookups = [run.fixes.find(key, ref, stored_fixes.get(key), run.now) for key, ref in due.items()]
+    fixes = tuple(fix for fix in lookups if fix)
     if not fixes:
         return context
     run.memory.stage(Changes(fixes=fixes))
     return with_endings(context, thread, run.memory, run.place)
 
 
-def _with_own(p: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
+def _add_own_comment(planned: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
     """The plan with our existing comment. One that a person edited is not changed, but a false one is withdrawn."""
-    own, removed = _standing(p, p.text, state, run)
-    planned = replace(p, own=own, removed=removed)
-    if p.is_false and own and not is_ours(own):
-        return replace(planned, answer=Silent(TAKEN_BACK), text="")
-    return planned
+    own, removed = _find_own(planned, planned.text, state, run)
+    result = replace(planned, own=own, removed=removed)
+    if planned.is_false and own and not is_unedited(own):
+        return replace(result, answer=Silent(TAKEN_BACK), text="")
+    return result
 
 
-def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tuple[OwnComment | None, bool]:
-    """Our comment on the thread, and whether a person deleted it. Looks for it only if something is to be written."""
-    key, before = p.thread.id, p.before
+def _find_own(planned: CommentPlan, text: str, state: RunState, run: RunContext) -> tuple[OwnComment | None, bool]:
+    """Our comment on the thread, and whether a person deleted it. Looks for it only if there is something to write."""
+    key, before = planned.thread.id, planned.before
     own = state.updates.own.get(key)
     if own or not isinstance(key, int):
         return own, False
-    if key in refreshed(state.requested):
-        return look_for(key, run.comments_on(key), run.own), False
+    if key in threads_to_refresh(state.requested):
+        return find_own(key, run.comments_on(key), run.own), False
     if before and before.state == "removed":
         return None, True
-    if (run.settings.mode != "comment" and not p.takes_out) or not (text or (before and before.comment_id)):
+    if (run.settings.mode != "comment" and not planned.takes_out) or not (text or (before and before.comment_id)):
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):
-        own, was_deleted = look_back(key, before.at, run.comments_on(key), run.own)
+        own, was_deleted = find_promised(key, before.at, run.comments_on(key), run.own)
         return own, was_deleted or (own is None and before.comment_id is not None)
     if key in state.updates.own:
         return None, False
-    own = look_for(key, run.comments_on(key), run.own)
+    own = find_own(key, run.comments_on(key), run.own)
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(said: AnswerRecord, run: RunContext) -> bool:
-    """Whether the promised comment was posted and deleted, so that no other run is about to post it."""
-    return isinstance(said.id, int) and look_back(said.id, said.at, run.comments_on(said.id), run.own)[1]
+def _was_deleted(answer: AnswerRecord, run: RunContext) -> bool:
+    """Whether the promised comment was posted and then deleted, so that no other run is about to post it."""
+    return isinstance(answer.id, int) and find_promised(answer.id, answer.at, run.comments_on(answer.id), run.own)[1]

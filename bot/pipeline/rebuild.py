@@ -1,4 +1,4 @@
-"""Reads the whole history again, in one run or several, then asks GitHub about issues that it did not meet."""
+"""Reads the whole history again, in one run or several, then asks GitHub about issues missing from it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from bot.domain.changes import LARGEST, Changes, HistoryProgress
 from bot.domain.thread import Record, Thread, Tombstone
 from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
-from bot.github.history import keep_some
+from bot.github.history import keep_event_reserve
 from bot.github.updates import read_thread, tombstone
 from bot.pipeline.backfill import Deadline, HistoryRead, backfill
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
-from bot.pipeline.discussions import read_again
+from bot.pipeline.discussions import reread_discussions
 from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
-from bot.sources.pages import fresh_pages
+from bot.sources.pages import refresh_pages
 
-ASKED = 300
-"""Threads that one run asks about. Later runs ask about the others."""
+MAX_LOOKUPS = 300
+"""Missing threads that one run asks GitHub about. Later runs take the others."""
 
-TOLD_EVERY = 50
+PROGRESS_EVERY = 50
 
 
 @dataclass(slots=True)
 class MissingThreads:
     """The result of asking about ``missing`` threads: ``records`` to remember, and the numbers ``done``.
 
-    ``unseen`` are hidden threads that one of our comments shows. ``stopped``: why asking ended early, None if it did
-    not.
+    ``unseen`` are hidden threads that one of our comments shows. ``stopped``: the error that ended it early, if any.
     """
 
     missing: int
@@ -51,94 +50,94 @@ class MissingThreads:
         return self.missing - len(self.done)
 
 
-def record_missing(run: RunContext, whole: HistoryProgress) -> MissingThreads:
-    """Ask GitHub about the issues in memory that a complete reading did not meet, and stage the answers.
+def record_missing(run: RunContext, progress: HistoryProgress) -> MissingThreads:
+    """Ask GitHub about the issues in memory that a complete reading did not find, and stage the answers.
 
-    An issue missing from a list may still exist: it may have moved between pages during the reading, its author may be
-    held for a spammer, or the list was empty for a moment. An issue that is certainly gone becomes a tombstone, an
-    existing one is remembered as it is now. A hidden one stays, but no comment shows it until it is visible again. The
-    reading keeps the numbers asked about. Raises IssuesOff.
+    An issue missing from a list may still exist: it may have moved between pages during the reading, GitHub may take
+    its author for a spammer, or the list was empty for a moment. An issue that is certainly gone becomes a tombstone,
+    an existing one is remembered as it is now. A hidden one stays, but no comment shows it until it is visible again.
+    The numbers asked about are stored with the progress. Raises IssuesOff.
     """
-    missing = _missing(run, whole)
-    asked = MissingThreads(len(missing))
+    missing = _missing_threads(run, progress)
+    result = MissingThreads(len(missing))
     if missing:
-        _ask(missing, asked, run)
-        reading = replace(whole, seen=frozenset(asked.done))
-        run.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
-        found = f"Missing from the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
-        run.note(f"{found}; not asked about yet: {asked.left:,}.")
-    return asked
+        _look_up(missing, result, run)
+        reading = replace(progress, seen=frozenset(result.done))
+        run.memory.stage(Changes(records=tuple(result.records), unseen=tuple(result.unseen), reading=reading))
+        counts = f"Missing from the reading: {result.missing:,}; gone from GitHub: {result.gone:,}"
+        run.note(f"{counts}; not asked about yet: {result.left:,}.")
+    return result
 
 
-def _missing(run: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
-    """The numbers that the reading did not meet, with their revisions; not those changed since it began, which another
-    run has read."""
+def _missing_threads(run: RunContext, progress: HistoryProgress) -> dict[int, datetime]:
+    """The issues that the reading did not find, with the times of their revisions, except those changed since it began,
+    which another run has read."""
     return {
         record.id: record.revised_at
         for record in run.memory.state.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
         and record.kind.traits.is_listed
-        and record.id not in whole.seen
+        and record.id not in progress.seen
         and record.id < LARGEST
-        and record.revised_at < whole.began
+        and record.revised_at < progress.began
     }
 
 
-def _ask(missing: Mapping[int, datetime], asked: MissingThreads, run: RunContext) -> None:
-    total = min(ASKED, len(missing))
-    for number, revised_at in islice(missing.items(), ASKED):
-        if len(asked.done) % TOLD_EVERY == 0:
-            run.clock.tell(f"{len(asked.done):,} of {total:,} missing threads asked about")
+def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunContext) -> None:
+    total = min(MAX_LOOKUPS, len(missing))
+    for number, revised_at in islice(missing.items(), MAX_LOOKUPS):
+        if len(result.done) % PROGRESS_EVERY == 0:
+            run.clock.tell(f"{len(result.done):,} of {total:,} missing threads asked about")
         try:
-            keep_some(run.forge)
-            asked.records.append(read_thread(run.forge, run.own, number)[0])
+            keep_event_reserve(run.forge)
+            result.records.append(read_thread(run.forge, run.own, number)[0])
         except IssuesOff:
             raise
         except Gone as error:
             if error.certain:  # its record has GitHub's time, which may be ahead of the runner's clock
-                asked.records.append(tombstone(number, error, max(run.now, revised_at)))
+                result.records.append(tombstone(number, error, max(run.now, revised_at)))
             elif run.memory.state.is_shown(number):
-                asked.unseen.append(Tombstone(number, run.now, "unseen"))
+                result.unseen.append(Tombstone(number, run.now, "unseen"))
         except ForgeError as error:
             if isinstance(error, RateLimited) or run.forge.troubles:
-                asked.stopped = error
+                result.stopped = error
                 return
-        asked.done.add(number)
+        result.done.add(number)
 
 
 EVENT_READING = 60.0
-"""How long an event's run, after its answers, continues an unfinished rebuild."""
+"""How long an event's run continues an unfinished rebuild once it has answered."""
 
 
 def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
     """Read the whole history again, or continue an unfinished reading; then learn from it and rebuild the index, which
     replaces the old one in one write.
 
-    Returns a backtest; None if this run has learned already, or if ``limit`` seconds or a limit of GitHub's ended it
-    early, and a later run continues. Without a ``limit`` an outage is raised, as somebody waits for the result.
+    Returns a backtest; None if this run has learned already, or if ``limit`` seconds or a GitHub limit ended it early
+    and a later run continues. Without a ``limit``, somebody is waiting for the result, so an outage is raised.
     """
     started = run.clock.seconds()
-    read = _read_on(run, run.memory.open().state.manifest.reading or HistoryProgress(run.now), limit)
+    read = _read_next_part(run, run.memory.open().state.manifest.reading or HistoryProgress(run.now), limit)
     return _finish(run, started, limit) if read.complete else None
 
 
-def go_on(run: RunContext, *, calm: bool) -> None:
+def continue_rebuild(run: RunContext, *, calm: bool) -> None:
     """Continue an unfinished rebuild for a while, unless GitHub limits this run. ``calm``: nobody waits for it, so it
     may take the last steps too."""
     reading = None if run.forge.troubles else run.memory.state.manifest.reading
     if reading and calm:
         rebuild(run, run.reading_seconds)
     elif reading:
-        _read_on(run, reading, EVENT_READING)
+        _read_next_part(run, reading, EVENT_READING)
 
 
-def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
-    """Read the next part. Raises a fault that does not pass by itself."""
+def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
+    """Read the next part. Raises a fault that will not pass by itself."""
     if reading.upto:
         run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
-    pace = Deadline(run.clock, run.now, limit, within=run.within)
-    read = backfill(run.memory, run.history, pace, reading.upto, partial(unread_requests, run=run), reading)
+    deadline = Deadline(run.clock, run.now, limit, within=run.within)
+    read = backfill(run.memory, run.history, deadline, reading.upto, partial(unread_requests, run=run), reading)
     run.on_history(read)
     if read.seen or read.complete:
         changed = f"{read.changed:,} would change" if run.is_dry else f"{read.changed:,} records changed"
@@ -146,60 +145,60 @@ def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> 
     if read.stopped:
         run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, Unreachable) and limit is None:
-        raise Unreachable(_outage(run, read, read.stopped)) from read.stopped
+        raise Unreachable(_outage_message(run, read, read.stopped)) from read.stopped
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
         raise read.stopped
     if not read.complete:
-        _break_off(run, read.stopped, read.why, found=bool(read.seen))
+        _report_unfinished(run, read.stopped, read.why, has_read=bool(read.seen))
     return read
 
 
-def _outage(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
+def _outage_message(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
     how_far = " completely" if read.seen else ""
     kept = " What was read is kept." if read.seen and not run.is_dry else ""
     goes_on = "" if run.is_dry else "; the schedule goes on too"
     return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."
 
 
-def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: bool = True) -> None:
-    """Report that the rebuild is unfinished, ``why``, and what happens next. ``found``: something was read. A limit is
-    reported as a fault, so the note does not repeat it."""
+def _report_unfinished(run: RunContext, stopped: ForgeError | None, why: str, *, has_read: bool = True) -> None:
+    """Report that the rebuild is unfinished, ``why``, and what happens next. A limit is reported
+    as a fault, so the note does not repeat it."""
     if isinstance(stopped, RateLimited):
         run.report_fault(stopped)
-    because = "" if isinstance(stopped, RateLimited) else f" ({why})"
+    cause = "" if isinstance(stopped, RateLimited) else f" ({why})"
     if run.is_dry:
         outlook = "Nothing is kept; a dry run starts over."
     else:
-        outlook = "What was read is kept, and the next runs go on." if found else "The next runs go on."
-    run.note(f"The rebuild is not finished{because}. {outlook}")
+        outlook = "What was read is kept, and the next runs go on." if has_read else "The next runs go on."
+    run.note(f"The rebuild is not finished{cause}. {outlook}")
 
 
 def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | None:
-    """Finish a rebuild after the last page of history. None if more is missing than one run asks about, or if this run
-    has learned already and read little since."""
+    """Finish a rebuild after the last page of history. None if more threads are missing than one run asks about, or if
+    this run has already learned and read little since."""
     memory = run.memory
-    whole = memory.state.manifest.reading
-    asked = record_missing(run, whole) if whole else None
-    if asked and asked.left:
+    progress = memory.state.manifest.reading
+    lookups = record_missing(run, progress) if progress else None
+    if lookups and lookups.left:
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
-        _break_off(run, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
+        _report_unfinished(run, lookups.stopped, str(lookups.stopped or "more is missing than one run asks about"))
         return None
-    read_again(run, whole.began if whole else run.now, limit)
-    memory.stage(fresh_pages(run.pages, memory.state, {}, run.now, run.note))
-    knows = memory.has_learned and not is_due(memory, calm=True)
-    backtest = None if knows else learn_from_memory(run, SECONDS)
-    memory.stage(Changes(read_whole=whole.began if whole else None, relink=True))
+    reread_discussions(run, progress.began if progress else run.now, limit)
+    memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
+    is_current = memory.has_learned and not is_due(memory, calm=True)
+    backtest = None if is_current else learn_from_memory(run, SECONDS)
+    memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
     link_threads(memory, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:
         memory.settle_notes()
-    _tell_end(run, run.clock.seconds() - started)
+    _report_end(run, run.clock.seconds() - started)
     return backtest
 
 
-def _tell_end(run: RunContext, seconds: float) -> None:
-    what = "The dry run of the rebuild" if run.is_dry else "The rebuild"
+def _report_end(run: RunContext, seconds: float) -> None:
+    subject = "The dry run of the rebuild" if run.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
-    are = "would be" if run.is_dry else "are"
+    verb = "would be" if run.is_dry else "are"
     count = run.memory.state.manifest.threads
-    run.note(f"{what} is complete after {took}: {count:,} issues, pull requests and pages {are} in memory.")
+    run.note(f"{subject} is complete after {took}: {count:,} issues, pull requests and pages {verb} in memory.")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bot.domain.card import Card, settled
+from bot.domain.card import Card, revise_ending
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId
-from bot.github.fixes import Release, of_project
+from bot.github.fixes import Release, main_releases
 from bot.pipeline.run_context import RunContext
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of
@@ -18,13 +18,13 @@ from bot.reading.versions import Version, read_version
 from bot.sources.pages import PRE_RELEASE
 
 LOOKS_BACK = timedelta(days=365)
-"""How long before a release an issue may have been closed. A fix that waits longer is found if it is known already."""
+"""How long before a release an issue may have been closed. Older ones are found only if the fix is already known."""
 
 MORE_READS = 100
-"""Reads of GitHub, besides those of every run, that a run may look up fixes with: about thirty fixes."""
+"""Extra requests to GitHub that a run may use to look up fixes: enough for about thirty."""
 
 MAX_CHAIN = 5
-"""Duplicates of duplicates that are followed."""
+"""How many steps a chain of duplicates is followed."""
 
 
 _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\d{0,4})?", re.ASCII | re.IGNORECASE)
@@ -32,10 +32,10 @@ _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\
 
 @dataclass(frozen=True, slots=True)
 class ReleasedFix:
-    """The fix ``ref`` of a thread, which ``release`` has.
+    """The fix ``ref`` of a thread, which ``release`` contains.
 
-    ``known`` is what the forge knows of the fix; None if a maintainer, or a release bot, ``stated_at`` that time that
-    this release has it.
+    ``known`` is what the forge knows about the fix; None if a maintainer or a release bot stated, at ``stated_at``,
+    that this release contains it.
     """
 
     id: ThreadId
@@ -47,8 +47,8 @@ class ReleasedFix:
 
 @dataclass(slots=True)
 class ReleasedFixes:
-    """The threads that new releases fix, newest first, and their closed ``duplicates``. ``is_all``: none is left to be
-    looked up."""
+    """The threads that new releases fix, newest first, and their closed ``duplicates``. ``is_all``: no fix is left to
+    look up."""
 
     fixes: list[ReleasedFix] = field(default_factory=list)
     duplicates: dict[ThreadId, list[ThreadId]] = field(default_factory=dict)
@@ -58,32 +58,32 @@ class ReleasedFixes:
 def project_releases(run: RunContext) -> list[Release]:
     """The remembered releases of the project itself, oldest first."""
     ids = [key for key in run.memory.state.page_ids() if source_of(key) == RELEASES]
-    found = []
+    releases = []
     for key, entry in run.memory.entries(ids).items():
         tag = str(key).partition(":")[2]
         version = read_version(tag)
         if version and not version.day:
             is_early = version.is_early or PRE_RELEASE in entry.labels
-            found.append(Release(tag, version, entry.created_at, is_early))
-    mine = of_project(found, (run.place.repo or "").rpartition("/")[2].lower())
-    return sorted(mine, key=lambda release: (release.at or run.now, release.version))
+            releases.append(Release(tag, version, entry.created_at, is_early))
+    own = main_releases(releases, (run.place.repo or "").rpartition("/")[2].lower())
+    return sorted(own, key=lambda release: (release.at or run.now, release.version))
 
 
 def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) -> ReleasedFixes:
     """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
-    waited for a release. Each is looked up once; a run looks up a few, and later runs the others."""
+    waited for a release. Each is looked up once; one run looks up a few, later runs the others."""
     cards = _closed_issues(run)
-    known = {fix.id: fix for fix in run.memory.state.every_fix()}
+    fixes = {fix.id: fix for fix in run.memory.state.every_fix()}
     newest = max(release.at for release in new.values() if release.at)
-    due = [card for card in cards.values() if _is_due(card, known.get(card.id), since, newest)]
-    found = ReleasedFixes(is_all=_look_up(sorted(due, key=_closed_at, reverse=True), known, run))
+    due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
+    released = ReleasedFixes(is_all=_look_up(sorted(due, key=_closed_at, reverse=True), fixes, run))
     for card in sorted(cards.values(), key=_closed_at, reverse=True):
-        fix = known.get(card.id)
-        if fix and fix.ref == _ref(card) and fix.release and fix.release in new and not fix.refuted:
-            found.fixes.append(ReleasedFix(card.id, fix.ref, fix.release, known=fix))
-    found.fixes += _stated(cards, new, since, run)
-    found.duplicates = _duplicates(cards, {fix.id for fix in found.fixes})
-    return found
+        fix = fixes.get(card.id)
+        if fix and fix.ref == _fix_ref(card) and fix.release and fix.release in new and not fix.refuted:
+            released.fixes.append(ReleasedFix(card.id, fix.ref, fix.release, known=fix))
+    released.fixes += _find_stated(cards, new, since, run)
+    released.duplicates = _duplicates(cards, {fix.id for fix in released.fixes})
+    return released
 
 
 def release_page(tag: str, run: RunContext) -> Thread | None:
@@ -99,8 +99,8 @@ def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
 
 
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:
-    """Whether the fix of a closed thread is to be looked up: a release that came since may have it."""
-    if not (ref := _ref(card)):
+    """Whether to look up the fix of a closed thread, as a newer release may contain it."""
+    if not (ref := _fix_ref(card)):
         return False
     if fix is None or fix.ref != ref:
         return _closed_at(card) > since
@@ -110,15 +110,15 @@ def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) 
     return fix.looked_at < newest and (fix.commit is not None or _closed_at(card) > since)
 
 
-def _look_up(due: Iterable[Card], known: dict[ThreadId, FixInfo], run: RunContext) -> bool:
-    """Look up these fixes, and keep them in ``known``. Returns whether that was done for all.
+def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: RunContext) -> bool:
+    """Look up these fixes, and keep them in ``fixes``. Returns whether all were looked up.
 
-    One for which GitHub failed is not kept: it stays due.
+    If GitHub fails for a fix, it is not kept, and stays due.
     """
     run.fixes.allow(MORE_READS)
     is_all = True
     for card in due:
-        fix = run.fixes.find(card.id, _ref(card), known.get(card.id), run.now)
+        fix = run.fixes.find(card.id, _fix_ref(card), fixes.get(card.id), run.now)
         if run.fixes.fault:
             if is_all:
                 run.report_fault(run.fixes.fault)
@@ -128,44 +128,48 @@ def _look_up(due: Iterable[Card], known: dict[ThreadId, FixInfo], run: RunContex
         if run.fixes.fault:
             continue
         run.memory.stage(Changes(fixes=(fix,)))
-        known[card.id] = fix
+        fixes[card.id] = fix
         if fix.looked_at < run.now and fix.commit:  # no reads were left for its release
             return False
     return is_all
 
 
-def _ref(card: Card) -> str:
-    """The change that fixed the thread, provided that it was merged; "" if none is named."""
-    ending = settled(card.ending.kind, card.ending.fix, card.ending.claimed, is_merged=True)
+def _fix_ref(card: Card) -> str:
+    """The change that fixed the thread, assuming that it was merged; "" if none is named."""
+    ending = revise_ending(card.ending.kind, card.ending.fix, card.ending.claimed, is_merged=True)
     kind, fix, _ = ending or (card.ending.kind, card.ending.fix, "")
     return fix if kind == OutcomeKind.FIXED else ""
 
 
-def _stated(
+def _find_stated(
     cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: RunContext
 ) -> list[ReleasedFix]:
-    """The threads that were closed by hand, and for which a maintainer named one of these releases."""
+    """The threads closed by hand for which a maintainer named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}
-    by_hand = [card for card in cards.values() if not _ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
-    likely = [card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named(card))]
-    found = []
+    by_hand = [card for card in cards.values() if not _fix_ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
+    likely = [
+        card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named_versions(card))
+    ]
+    fixes = []
     for key, thread in run.memory.records(likely).items():
         stated = stated_release(thread, run.place.repo) if isinstance(thread, Thread) else None
         if stated and stated.is_trusted and stated.version in tags:
             tag = tags[stated.version]
-            found.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
-    return found
+            fixes.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
+    return fixes
 
 
-def _named(card: Card) -> Iterator[Version | None]:
+def _named_versions(card: Card) -> Iterator[Version | None]:
     """The versions that the ending of a thread names."""
     yield read_version(card.ending.release)
-    yield from (read_version(found) for text in (card.ending.quote, card.summary) for found in _VERSION.findall(text))
+    yield from (
+        read_version(version) for text in (card.ending.quote, card.summary) for version in _VERSION.findall(text)
+    )
 
 
 def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[ThreadId, list[ThreadId]]:
-    """The closed duplicates of each fixed thread, also through other duplicates."""
-    found: dict[ThreadId, list[ThreadId]] = {}
+    """The closed duplicates of each fixed thread, including duplicates of duplicates."""
+    duplicates: dict[ThreadId, list[ThreadId]] = {}
     for card in cards.values():
         original = card.duplicate_of
         for _ in range(MAX_CHAIN):
@@ -173,8 +177,8 @@ def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[Th
                 break
             original = cards[original].duplicate_of
         if original is not None and original in fixed and card.id not in fixed:
-            found.setdefault(original, []).append(card.id)
-    return found
+            duplicates.setdefault(original, []).append(card.id)
+    return duplicates
 
 
 def _closed_at(card: Card) -> datetime:

@@ -20,9 +20,9 @@ from bot.github.threads import OwnComment, own_comment
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.outbox import create_once, was_deleted
-from bot.pipeline.publish import CommentResult, unwritten
+from bot.pipeline.publish import CommentResult, with_write_error
 from bot.pipeline.release_fixes import LOOKS_BACK, ReleasedFix, find_released, project_releases, release_page
-from bot.pipeline.run_context import RunContext, RunState, is_at_it
+from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE
@@ -31,15 +31,15 @@ MAX_POSTED = 20
 """Notices that one run posts. Later runs post the others."""
 
 MAX_FAILED = 20
-"""Issues in one run that GitHub does not show, or fails to."""
+"""Issues that one run may fail to read before it stops."""
 
-NEWS = timedelta(days=30)
-"""The age up to which a release is news."""
+MAX_RELEASE_AGE = timedelta(days=30)
+"""The maximum age of a release to notify people of."""
 
 SHARE = 2
-"""Notices leave this part of a day's comments to answers: one half."""
+"""Notices use at most this part of the daily limit, one half; the rest is left to answers."""
 
-TOLD = "its fix is released"
+FIX_RELEASED = "its fix is released"
 LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs go on."
 
 
@@ -55,7 +55,7 @@ class NoticePlan:
 def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticePlan]:
     """Plan the notices of this run, and stage them: they are stored before they are posted.
 
-    The run that first sees the setting only notes the moment: nobody is notified of earlier releases.
+    The run that first sees the setting only records the time: nobody is notified of earlier releases.
     """
     until, settings = run.memory.state.manifest.told_until, run.settings
     is_on = settings.mode == "comment" and settings.releases.notify == "comment"
@@ -67,23 +67,27 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     if state.limit or (event.name not in CALM and event.name != "release"):
         return []
     releases = project_releases(run)
-    new = {one.tag: one for one in releases if one.at and one.at > max(until, run.now - NEWS)}
+    new = {
+        release.tag: release
+        for release in releases
+        if release.at and release.at > max(until, run.now - MAX_RELEASE_AGE)
+    }
     if not new:
         return []
-    newest = max(one.at for one in new.values() if one.at)
-    full = (one.at for one in releases if one.at and one.tag not in new and not one.is_early)
+    newest = max(release.at for release in new.values() if release.at)
+    full = (release.at for release in releases if release.at and release.tag not in new and not release.is_early)
     planning = _Planning(run, new, max([*full, newest - LOOKS_BACK]))
-    plans = _promised(planning.plans(), run)
+    plans = _mark_started(planning.plans(), run)
     run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
     if planning.is_all and not plans:
         run.memory.stage(Changes(told_until=newest))
     return plans
 
 
-def _promised(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePlan]:
-    """The plans with the moment from which other runs leave them to this one: the last before they are stored."""
-    since = run.moment()
-    return [replace(one, notice=replace(one.notice, trying_since=since)) if one.text else one for one in plans]
+def _mark_started(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePlan]:
+    """The plans with the time from which other runs leave them to this one, taken just before they are stored."""
+    since = run.current_time()
+    return [replace(plan, notice=replace(plan.notice, trying_since=since)) if plan.text else plan for plan in plans]
 
 
 @dataclass(slots=True)
@@ -100,17 +104,17 @@ class _Planning:
     _reverted: dict[ThreadId, bool] = field(default_factory=dict)
 
     def plans(self) -> list[NoticePlan]:
-        found: list[NoticePlan] = []
+        plans: list[NoticePlan] = []
         more = failed = 0
-        for thread, notice, fix in self._owed():
+        for thread, notice, fix in self._outstanding():
             is_new = notice.trying_since is None
-            if len(found) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_tell(more)):
+            if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
                 self.is_all = False
                 self.run.note(LATER)
                 break
             try:
                 plan = self._plan(thread, notice, fix)
-            except Gone:  # it may be back, and if it stays hidden, memory learns it by another way
+            except Gone:  # it may come back; if it stays hidden, memory learns that elsewhere
                 self.is_all = False
                 failed += 1
                 continue
@@ -121,41 +125,43 @@ class _Planning:
                 if isinstance(error, RateLimited | Unauthorised | NotPermitted):
                     break
                 continue
-            found.append(plan)
+            plans.append(plan)
             more += bool(plan.text) and is_new
-        return found
+        return plans
 
-    def _may_tell(self, more: int) -> bool:
+    def _may_notify(self, more: int) -> bool:
         promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
         return promised + more < max(1, self.run.settings.comment.daily_limit // SHARE)
 
-    def _owed(self) -> Iterator[tuple[Thread, ReleaseNotice, ReleasedFix]]:
-        """The notices that are neither posted nor settled, on threads that may get one."""
+    def _outstanding(self) -> Iterator[tuple[Thread, ReleaseNotice, ReleasedFix]]:
+        """The notices still to be posted, on threads that may get one."""
         run = self.run
         released = find_released(self.new, self.since, run)
         self.is_all = released.is_all
-        owed = [
+        candidates = [
             (notice, fix)
             for fix in released.fixes
-            for notice in self._possible(fix, released.duplicates.get(fix.id, []))
+            for notice in self._possible_notices(fix, released.duplicates.get(fix.id, []))
         ]
-        keys = dict.fromkeys(notice.id for notice, _ in owed)
+        keys = dict.fromkeys(notice.id for notice, _ in candidates)
         run.memory.state.prefetch(keys)
         records, linked = run.memory.records(keys), run.memory.state.thread_comments(keys)
-        for possible, fix in owed:
+        for possible, fix in candidates:
             thread = records.get(possible.id)
-            told = linked[possible.id].notices if possible.id in linked else ()
-            same = next((one for one in told if one.ref == possible.ref), None)
-            if same and is_at_it(same.trying_since, run.now):
+            notices = linked[possible.id].notices if possible.id in linked else ()
+            same = next((one for one in notices if one.ref == possible.ref), None)
+            if same and is_in_progress(same.trying_since, run.now):
                 self.is_all = False
                 continue
-            is_owed = same.state == "pending" if same else isinstance(thread, Thread) and not _knows(thread, told)
-            if is_owed and isinstance(thread, Thread) and may_be_told(thread, run):
+            is_owed = (
+                same.state == "pending" if same else isinstance(thread, Thread) and not _is_informed(thread, notices)
+            )
+            if is_owed and isinstance(thread, Thread) and may_be_notified(thread, run):
                 yield thread, same or possible, fix
 
-    def _possible(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
-        """The notices on a fixed thread and its duplicates. Where a person named the release when it was out already,
-        the thread itself has all there is to say."""
+    def _possible_notices(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
+        """The notices on a fixed thread and its duplicates. If a person named the release after it was published, the
+        thread itself needs none."""
         published = self.new[fix.release].at
         if fix.stated_at is None or published is None or fix.stated_at < published:
             yield ReleaseNotice(fix.id, fix.ref, fix.release, self.run.now)
@@ -163,20 +169,22 @@ class _Planning:
             yield ReleaseNotice(key, fix.ref, fix.release, self.run.now, original=fix.id)
 
     def _plan(self, thread: Thread, notice: ReleaseNotice, fix: ReleasedFix) -> NoticePlan:
-        """The notice, unless it stands already, a person deleted it, or the fix was reverted. Raises ForgeError."""
+        """The notice, unless it exists already, a person deleted it, or the fix was reverted. Raises ForgeError."""
         try:
             timeline = self.run.forge.timeline(int(thread.id))
         except Gone as error:
             if error.certain:
-                return NoticePlan(thread, settled_notice(notice, "silent"))
+                return NoticePlan(thread, settle_notice(notice, "silent"))
             raise
-        if own := _standing(comments_of(timeline), notice, self.run):
-            return NoticePlan(thread, settled_notice(notice, "said", own))
+        if own := _find_notice(comments_of(timeline), notice, self.run):
+            return NoticePlan(thread, settle_notice(notice, "said", own))
         if notice.trying_since and was_deleted(timeline, notice.at):
-            return NoticePlan(thread, settled_notice(notice, "removed"))
+            return NoticePlan(thread, settle_notice(notice, "removed"))
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
-            return NoticePlan(thread, settled_notice(notice, "silent"))
-        rendered = self.run.renderer.notice(_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now)
+            return NoticePlan(thread, settle_notice(notice, "silent"))
+        rendered = self.run.renderer.notice(
+            _release_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now
+        )
         if rendered.problem:
             self.run.note(rendered.problem)
         return NoticePlan(thread, notice, rendered.text)
@@ -188,19 +196,19 @@ class _Planning:
         if fix.id not in self._reverted:
             number, commits = number_of(fix.ref), f"/repos/{self.run.place.repo}/commits"
             items = self.run.forge.timeline(int(fix.id)) if timeline is None else timeline
-            items = [*items, *(self._of_pull(number) if number else ())]
+            items = [*items, *(self._pull_timeline(number) if number else ())]
             self._reverted[fix.id] = was_reverted(items, since, self.run.forge, commits)
         return self._reverted[fix.id]
 
-    def _of_pull(self, number: int) -> list[Json]:
+    def _pull_timeline(self, number: int) -> list[Json]:
         try:
             return self.run.forge.timeline(number)
         except (Gone, NotPermitted):
             return []
 
 
-def may_be_told(thread: Thread, run: RunContext) -> bool:
-    """Whether a release notice may stand on this thread: a closed issue of somebody outside the project, who did not
+def may_be_notified(thread: Thread, run: RunContext) -> bool:
+    """Whether a release notice may be posted on this thread: a closed issue by somebody outside the project who did not
     ask to be left alone."""
     is_issue = thread.kind is Kind.ISSUE and thread.is_closed and isinstance(thread.id, int)
     is_outsider = thread.author != GHOST and bool(thread.role) and thread.role not in MAINTAINER_ROLES
@@ -209,13 +217,13 @@ def may_be_told(thread: Thread, run: RunContext) -> bool:
     return not is_off(run.memory.requests([thread.id]).get(thread.id, ()))
 
 
-def _knows(thread: Thread, told: tuple[ReleaseNotice, ...]) -> bool:
+def _is_informed(thread: Thread, notices: tuple[ReleaseNotice, ...]) -> bool:
     """Whether the reporter was notified of a fix since the thread was last reopened."""
     reopened = thread.flips[1::2]
-    return any(one.state != "silent" and (not reopened or one.at > reopened[-1]) for one in told)
+    return any(notice.state != "silent" and (not reopened or notice.at > reopened[-1]) for notice in notices)
 
 
-def _facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
+def _release_facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
     page, version = release_page(notice.release, run), read_version(notice.release)
     is_early = version is not None and version.is_early
     if page is None:
@@ -225,46 +233,46 @@ def _facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
     return ReleaseFacts(notice.release, is_early or PRE_RELEASE in page.labels, notice.original, note)
 
 
-def _standing(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:
-    wanted = notice_mark(notice.ref)
-    return next((own_comment(each) for each in comments if run.own.noticed(each) == wanted), None)
+def _find_notice(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:
+    mark = notice_mark(notice.ref)
+    return next((own_comment(comment) for comment in comments if run.own.notice_key(comment) == mark), None)
 
 
-def settled_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
+def settle_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
     return replace(notice, state=state, comment_id=own.id if own else None, trying_since=None)
 
 
 def publish_notices(plans: list[NoticePlan], run: RunContext) -> list[CommentResult]:
-    """Post the notices, once memory is pushed, and store what became of them. A failed one is left to a later run."""
-    mine = [plan for plan in plans if plan.text and plan.notice.notice_key not in run.memory.taken_notices]
-    results = [_publish(plan, run) for plan in mine]
-    done = []
-    for plan, result in zip(mine, results, strict=True):
+    """Post the notices, once memory is pushed, and store the outcome. A failed one is left to a later run."""
+    to_post = [plan for plan in plans if plan.text and plan.notice.notice_key not in run.memory.taken_notices]
+    results = [_publish(plan, run) for plan in to_post]
+    settled = []
+    for plan, result in zip(to_post, results, strict=True):
         if result.is_refused or result.comment:
-            done.append(settled_notice(plan.notice, "said" if result.comment else "silent", result.comment))
-    if done:
-        run.memory.stage(Changes(notices=tuple(done)))
+            settled.append(settle_notice(plan.notice, "said" if result.comment else "silent", result.comment))
+    if settled:
+        run.memory.stage(Changes(notices=tuple(settled)))
         run.memory.commit("Keep which reporters were notified of a release")
     return results
 
 
 def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
     number = plan.thread.id
-    assert isinstance(number, int)  # see `may_be_told`
-    result = CommentResult(number, plan.thread.title, "silent", TOLD, text=plan.text)
+    assert isinstance(number, int)  # see `may_be_notified`
+    result = CommentResult(number, plan.thread.title, "silent", FIX_RELEASED, text=plan.text)
     try:
         return replace(result, action="created", comment=_write(number, plan, run))
     except Gone as error:
         return replace(result, reason=str(error), is_refused=error.certain)
     except ForgeError as error:
-        return unwritten(result, error)
+        return with_write_error(result, error)
 
 
 def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
-    """Post the notice once; look for it first where another run may have taken this one for dead."""
+    """Post the notice once; look for it first if another run may have taken this one for dead."""
 
     def find() -> OwnComment | None:
-        return _standing(run.forge.comments(number), plan.notice, run)
+        return _find_notice(run.forge.comments(number), plan.notice, run)
 
-    is_late = not is_at_it(plan.notice.trying_since, run.moment())
+    is_late = not is_in_progress(plan.notice.trying_since, run.current_time())
     return (find() if is_late else None) or create_once(number, plan.text, run.forge, find)

@@ -19,18 +19,18 @@ from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.outbox import SWITCHED_OFF
 from bot.pipeline.requests import WAITING, ParsedRequest
 from bot.pipeline.run_context import FULL_DAY, RunContext
-from bot.questions.issue import MOST, QuestionService, about_issue, decisions_about, search_words
+from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
 from bot.reading.requests import NAMES, Command, recall_question
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
-"""Most replies that one run writes. The next run takes the others."""
+"""Maximum number of replies that one run writes. The next run takes the others."""
 
 HOUR = timedelta(hours=1)
 WRITERS = frozenset({"admin", "maintain", "write"})
 """Permissions that include write access: https://docs.github.com/rest/collaborators/collaborators"""
 
-DONE = {
+DONE_REASONS = {
     "search": "asked to search",
     "context": "asked about an issue",
     "recall": "asked what was said before",
@@ -44,25 +44,25 @@ DONE = {
     "refresh": "asked for a new answer",
     FORGET: "the issue was forgotten",
 }
-"""What was asked for, as the job summary says it."""
+"""What was asked for, as the job summary puts it."""
 
-FEW = 3
-"""Commands per account and hour that change something and get a reply; further ones get a reaction only."""
+MAX_CONFIRMED = 3
+"""Commands per account and hour that change something and get a reply; any further ones get only a reaction."""
 
-SPENT = "the account's questions of this hour are used up"
+LIMIT_REACHED = "the account's questions of this hour are used up"
 
-NAMING = JUDGING | {"wrong"}
+ABOUT_ISSUES = JUDGING | {"wrong"}
 """Changes that are about other issues."""
 
-LOOKED = frozenset({"search", "context", "recall"})
+SEARCHES = frozenset({"search", "context", "recall"})
 """Requests that search memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlan:
-    """The planned reply. ``name`` is the request as memory keeps it; ``text`` is empty if there is no reply.
+    """The planned reply. ``name`` is the stored name of the request; ``text`` is empty if there is no reply.
 
-    ``good``: the request is carried out; ``why`` is a reason for the job summary, "" for the usual one. ``waits``: why
+    ``good``: the request is carried out; ``why`` is the reason in the job summary, "" for the usual one. ``waits``: why
     it is left to a later run.
     """
 
@@ -78,13 +78,13 @@ class ReplyPlan:
     @property
     def reason(self) -> str:
         """What happened, for the job summary."""
-        return self.waits or self.why or DONE.get(self.name, self.name)
+        return self.waits or self.why or DONE_REASONS.get(self.name, self.name)
 
     @property
     def stored(self) -> Request:
-        """The request as memory keeps it before anything is done."""
+        """The request as stored before anything is done."""
         request = self.request
-        about = request.command.about if request.command and self.name in NAMING else ()
+        about = request.command.about if request.command and self.name in ABOUT_ISSUES else ()
         return Request(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
 
 
@@ -99,8 +99,10 @@ class LastHour:
 
     @classmethod
     def of(cls, requests: Sequence[ParsedRequest], run: RunContext) -> LastHour:
-        again = [request.before for request in requests]
-        recent = [stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in again]
+        repeated = [request.before for request in requests]
+        recent = [
+            stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in repeated
+        ]
         return cls(
             Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGING),
             Counter(stored.by.casefold() for stored in recent if stored.name in CHANGING),
@@ -124,123 +126,125 @@ def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[
     hour = LastHour.of(requests, run)
     plans: list[ReplyPlan] = []
     for request in requests:
-        waits = run.muted or _no_place(request, plans, run)
-        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _taken_up(request, hour, plans, run))
+        waits = run.muted or _reason_to_wait(request, plans, run)
+        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _take_up(request, hour, plans, run))
         hour.note(plans[-1])
     return plans
 
 
-def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], run: RunContext) -> ReplyPlan:
+def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], run: RunContext) -> ReplyPlan:
     if request.command and not request.before:
         react(request, "eyes", run)
     try:
-        return _placed(_planned(request, hour, earlier, run), earlier, run)
+        return _apply_daily_limit(_plan_reply(request, hour, earlier, run), earlier, run)
     except ForgeError as error:
         return ReplyPlan(request, WAITING, waits=str(error), fault=error)
 
 
-def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], run: RunContext) -> str:
-    if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
+def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: RunContext) -> str:
+    if sum(bool(plan.text) for plan in earlier) >= MAX_REPLIES:
         return "one run replies no more, the next one does"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGING
-    return FULL_DAY if has_waited and not _has_place(plans, run) else ""
+    return FULL_DAY if has_waited and not _is_within_limit(earlier, run) else ""
 
 
-def _has_place(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
+def _is_within_limit(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
     return run.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
 
 
-def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
-    """The plan within the daily limit: beyond it an answer waits, and everything else gets a reaction only."""
-    if not plan.text or plan.request.was_promised or _has_place(earlier, run):
+def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
+    """Apply the daily limit: beyond it an answer waits, and everything else gets only a reaction."""
+    if not plan.text or plan.request.was_promised or _is_within_limit(earlier, run):
         return plan
-    if plan.name in LOOKED or plan.name == "help":
+    if plan.name in SEARCHES or plan.name == "help":
         return ReplyPlan(plan.request, WAITING, waits=FULL_DAY)
     return replace(plan, text="")
 
 
 def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
-    """The plans without replies to ``refresh`` on threads whose answer did not change: a reaction is enough there."""
-    return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
+    """The plans without replies to ``refresh`` where the answer did not change: a reaction is enough."""
+    return [
+        replace(plan, text="") if plan.name == "refresh" and plan.request.thread.id in idle else plan for plan in plans
+    ]
 
 
-def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
+def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
     """``earlier``: the requests of this run before it."""
     key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
-    known = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
-    known += [plan.stored for plan in earlier if plan.request.thread.id == key]
-    silent, limit = is_off(known), run.settings.commands.searches_per_hour
-    if name == FORGET:  # an administrator's request was carried out before, unless the API could not be reached
+    stored_requests = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
+    stored_requests += [plan.stored for plan in earlier if plan.request.thread.id == key]
+    is_silent, limit = is_off(stored_requests), run.settings.commands.searches_per_hour
+    if name == FORGET:  # an administrator's request has been carried out, unless the API could not be reached
         if may_administer(request, run):
             return ReplyPlan(request, WAITING, waits="it could not be checked whether the account may ask for that")
-        told = ["admins"] if used < limit else []
+        sentences = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
-        return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
+        return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)
     if name in CHANGING:
         if not _may_change(request, run):
-            told = ["refused"] if used < limit else []
+            sentences = ["refused"] if used < limit else []
             why = "only its author or people with write access may ask for that"
-            return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
-        is_told = _changes(request, known) and hour.changed[request.by.casefold()] < FEW
-        return _said(ReplyPlan(request, name), [name] if is_told else [], run, silent and name != "on")
-    if used >= limit or silent:
-        told = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
-        why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
-        return _said(ReplyPlan(request, "limited", good=False, why=why), told, run, silent)
-    return _helped(request, run) if name == "help" else looked_up(request, run)
+            return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)
+        is_confirmed = _has_effect(request, stored_requests) and hour.changed[request.by.casefold()] < MAX_CONFIRMED
+        return _with_text(ReplyPlan(request, name), [name] if is_confirmed else [], run, is_silent and name != "on")
+    if used >= limit or is_silent:
+        sentences = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
+        why = SWITCHED_OFF if is_silent else f"{LIMIT_REACHED} (commands.searches_per_hour: {limit})"
+        return _with_text(ReplyPlan(request, "limited", good=False, why=why), sentences, run, is_silent)
+    return _plan_help(request, run) if name == "help" else plan_search(request, run)
 
 
-def looked_up(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
-    """Plan the reply to a request that searches memory, limited to the threads in ``only`` if there are any."""
-    name, context = request.name, _found(request, run, only)
+def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
+    """Plan the reply to a request that searches memory, limited to the threads in ``only``, if any."""
+    name, context = request.name, _search_memory(request, run, only)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:
-        return ReplyPlan(request, name)  # people who ask their colleagues need no "nothing found"
+        return ReplyPlan(request, name)  # people asking their colleagues need no "nothing found"
     is_search = request.command is not None and bool(request.command.words)
-    told = ["nothing"] if nothing and is_search else []
-    return _said(ReplyPlan(request, name, context, good=not nothing), told, run, silent=False)
+    sentences = ["nothing"] if nothing and is_search else []
+    return _with_text(ReplyPlan(request, name, context, good=not nothing), sentences, run, is_silent=False)
 
 
-def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
-    """Whether the command changes anything after the ``known`` requests. ``refresh`` always may."""
+def _has_effect(request: ParsedRequest, stored_requests: Sequence[Request]) -> bool:
+    """Whether the command changes anything after the ``stored_requests``. ``refresh`` always may."""
     match request.name:
         case "off" | "on":
-            return is_off(known) is (request.name == "on")
+            return is_off(stored_requests) is (request.name == "on")
         case "wrong":
-            return not wrong_matches_for(known).issuperset(request.command.about if request.command else ())
+            return not wrong_matches_for(stored_requests).issuperset(request.command.about if request.command else ())
         case "same" | "different" | "original":
-            judged = judgements(known)
+            verdicts = judgements(stored_requests)
             about = request.command.about if request.command else ()
-            return not all(key in judged and judged[key].name == request.name for key in about)
+            return not all(key in verdicts and verdicts[key].name == request.name for key in about)
     return True
 
 
-def _helped(request: ParsedRequest, run: RunContext) -> ReplyPlan:
+def _plan_help(request: ParsedRequest, run: RunContext) -> ReplyPlan:
     """The list of commands, with an example question if the settings have phrases for one."""
-    clear = request.command is not None and request.command.clear
-    why = "" if clear else "what was asked was not understood"
-    told = [*([] if clear else ["unclear"]), "help"]
+    is_clear = request.command is not None and request.command.clear
+    why = "" if is_clear else "what was asked was not understood"
+    sentences = [*([] if is_clear else ["unclear"]), "help"]
     if recall_question(QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
-        told.append("ask")
-    return _said(ReplyPlan(request, "help", good=clear, why=why), told, run, silent=False)
+        sentences.append("ask")
+    return _with_text(ReplyPlan(request, "help", good=is_clear, why=why), sentences, run, is_silent=False)
 
 
-def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -> ReplyPlan:
-    """The plan with its reply: the sentences named in ``told``, then the findings. ``silent``: no reply."""
+def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_silent: bool) -> ReplyPlan:
+    """The plan with its reply: the ``sentences`` of these names, then the findings. ``is_silent``: no reply."""
     request = plan.request
-    if silent or request.is_told or not (told or plan.context.mentioned):
+    if is_silent or request.is_told or not (sentences or plan.context.mentioned):
         return plan
-    names = (*told, *(["others_left"] if request.others else []))
+    names = (*sentences, *(["others_left"] if request.others else []))
     limit = run.settings.commands.searches_per_hour
     lines = [sentence(name, request.command, run.renderer.words, limit) for name in names]
-    lines += [_searched(run)] if "nothing" in told else []
-    is_hushed = request.by.casefold() in {each.casefold() for each in run.settings.ignore.people}
+    lines += [_searched_sentence(run)] if "nothing" in sentences else []
+    is_unquoted = request.by.casefold() in {login.casefold() for login in run.settings.ignore.people}
     rendered = run.renderer.reply(
         plan.context,
-        asked="" if is_hushed else request.text,
+        asked="" if is_unquoted else request.text,
         reply_to=request.key,
         now=request.at,
-        searched=run.memory.issues if LOOKED & {plan.name} else 0,
+        searched=run.memory.issues if SEARCHES & {plan.name} else 0,
         answer="\n\n".join(lines),
     )
     if rendered.problem:
@@ -248,7 +252,7 @@ def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -
     return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
 
 
-def _searched(run: RunContext) -> str:
+def _searched_sentence(run: RunContext) -> str:
     words, messages = run.renderer.words, run.memory.message_count
     threads = words.number(run.memory.state.manifest.threads)
     if not messages:
@@ -257,12 +261,12 @@ def _searched(run: RunContext) -> str:
 
 
 def may_administer(request: ParsedRequest, run: RunContext) -> bool:
-    """Whether an administrator of the repository asks, as the API says now."""
+    """Whether an administrator of the repository asks, according to the API now."""
     return request.by != GHOST and run.forge.permission(request.by) == "admin"
 
 
 def _may_change(request: ParsedRequest, run: RunContext) -> bool:
-    """Whether the issue's author asks, or somebody with write access, as the API says now.
+    """Whether the issue's author asks, or somebody with write access according to the API now.
 
     ``author_association`` does not count: it calls a private member of the organisation a contributor.
     """
@@ -271,12 +275,12 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
     return request.by != GHOST and run.forge.permission(request.by) in WRITERS
 
 
-def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
+def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
     service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only, request.at)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:
-        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, run.place))))[:MOST]
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, run.place))))[:MAX_THREADS]
     if numbers:
         fetch_missing(numbers, run, f"asked for in issue {request.thread.id}")
         return about_issue(numbers, replace(service, skip=()))
@@ -284,23 +288,26 @@ def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -
         return search_words(command.words, service)
     assert question is not None
     topic = question.topic or request.thread.title
-    found = decisions_about(topic, service) if question.decides else search_words(topic, service, is_question=True)
-    return _with_named(found, request, service, run)
+    findings = decisions_about(topic, service) if question.decides else search_words(topic, service, is_question=True)
+    return _with_mentioned(findings, request, service, run)
 
 
-def _with_named(found: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
-    """The findings, after the issues that the question's comment refers to, which none of our other comments shows."""
+def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
+    """The findings, preceded by the issues that the question's comment refers to, as our other comments lack those."""
     numbers = numbers_in(request.said, run.place)[: run.settings.references.max]
     if not numbers:
-        return found
+        return findings
     fetch_missing(numbers, run, f"mentioned in issue {request.thread.id}")
-    named = [one for one in about_issue(numbers, service).mentioned if not one.missing]
-    known = {one.id for one in named}
-    return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
+    named = [mention for mention in about_issue(numbers, service).mentioned if not mention.missing]
+    named_ids = {mention.id for mention in named}
+    return replace(
+        findings,
+        mentioned=(*named, *(mention for mention in findings.mentioned if mention.id not in named_ids))[:MAX_THREADS],
+    )
 
 
 def react(request: ParsedRequest, content: str, run: RunContext) -> None:
-    """React to the command. A failure is only noted. In a discussion the reply has to do."""
+    """React to the command. A failure is only noted. Not in a discussion, where the reply has to be enough."""
     if run.settings.mode != "comment" or request.command is None or run.comments_on(request.thread.id) is run.talks:
         return
     try:
@@ -311,7 +318,7 @@ def react(request: ParsedRequest, content: str, run: RunContext) -> None:
 
 WORDS_SHOWN = 80
 LONGEST_NAME = 20
-"""Characters of the typed text that are compared with the names of commands."""
+"""Characters of the typed text compared with the names of commands."""
 
 QUESTION = "What did we decide about …?"
 """The example question in the help reply."""
@@ -324,7 +331,7 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
     """
     match name:
         case "help":
-            return _help(words)
+            return _help_text(words)
         case "ask":
             return words.say("reply_ask", question=f"`{QUESTION}`")
         case "limited":
@@ -332,9 +339,9 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
         case "off":
             return words.say("reply_off", command=COMMANDS["on"])
         case "unclear":
-            return " ".join([words.say("reply_unclear"), *_meant(command, words)])
+            return " ".join([words.say("reply_unclear"), *_suggest_command(command, words)])
         case "wrong" | "same" | "different":
-            return _about(f"reply_{name}", command.about if command else (), words)
+            return _sentence_about(f"reply_{name}", command.about if command else (), words)
         case "original":
             return words.say("reply_original", number=str((command.about if command else ())[0]))
         case "nothing":
@@ -342,18 +349,18 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
     return words.say(f"reply_{name}")
 
 
-def _help(words: Words) -> str:
+def _help_text(words: Words) -> str:
     lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMANDS.items())
     return "\n".join([words.say("reply_help"), "", *lines])
 
 
-def _meant(command: Command | None, words: Words) -> Iterator[str]:
+def _suggest_command(command: Command | None, words: Words) -> Iterator[str]:
     typed = command.line.split()[1:2] if command else []
     for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
         yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))
 
 
-def _about(name: str, about: tuple[int, ...], words: Words) -> str:
+def _sentence_about(name: str, about: tuple[int, ...], words: Words) -> str:
     """The text ``NAME_one`` or ``NAME_many`` with the numbers of these issues."""
     *others, last = [str(number) for number in about] or [""]
     if not others:

@@ -1,4 +1,4 @@
-"""Finds requests: commands and recall questions in recent comments and opening texts, and those still waiting."""
+"""Finds requests: commands and recall questions in recent comments and opening texts, and any still waiting."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bot.github.threads import message_fields
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.outbox import was_deleted
-from bot.pipeline.run_context import RunContext, RunState, is_at_it
+from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 from bot.reading.requests import Command, RecallQuestion, commands, recall_question
 from bot.reading.signals import strip_boilerplate
-from bot.recall.mentions import referenced
+from bot.recall.mentions import referenced_numbers
 
 WAITING = "waiting"
-"""The name of a request in memory until its turn comes."""
+"""The name of a request in memory until a run handles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ParsedRequest:
     """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
 
     ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
-    ``is_told``: a reply exists that memory does not know of. ``said`` is the whole comment with a question.
+    ``is_told``: a reply exists that memory does not know about. ``said`` is the whole comment with a question.
     """
 
     thread: Thread
@@ -65,40 +65,49 @@ class ParsedRequest:
 def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
     """The requests on changed threads, on the event's thread, and where a reply was promised, oldest first.
 
-    Only recent, unedited comments of people count, each once. Stages what became of earlier promises.
+    Only recent, unedited comments by people count, each once. Stages the outcome of earlier promises.
     """
     if run.settings.mode == "off":
         return []
-    waiting = (w.id for w in run.memory.state.manifest.requests_since(run.now - run.within) if w.state == "pending")
+    waiting = (
+        stored.id
+        for stored in run.memory.state.manifest.requests_since(run.now - run.within)
+        if stored.state == "pending"
+    )
     hinted = [state.event.number] if state.event.number else []
     keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
-    known, found, settled = run.memory.requests(keys), list[ParsedRequest](), list[Request]()
+    stored_by_thread, parsed, settled = run.memory.requests(keys), list[ParsedRequest](), list[Request]()
     for thread in run.memory.records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, run):
-            whole, stored_requests = _whole(thread, state.event, run), known.get(thread.id, ())
-            open_requests, done = _open_requests(whole, stored_requests, run, is_first=state.is_first)
-            found += open_requests
+            current, stored_requests = (
+                _with_event_comment(thread, state.event, run),
+                stored_by_thread.get(thread.id, ()),
+            )
+            open_requests, done = _open_requests(current, stored_requests, run, is_first=state.is_first)
+            parsed += open_requests
             settled += done
     if settled:
         run.memory.stage(Changes(requests=tuple(settled)))
-    return sorted(found, key=lambda request: (request.at, request.key))
+    return sorted(parsed, key=lambda request: (request.at, request.key))
 
 
 def new_requests(thread: Thread, event: Event, run: RunContext) -> list[ParsedRequest]:
     """The requests on a thread that memory does not know, the event's own comment included."""
-    held = {stored.comment_id for stored in run.memory.requests([thread.id]).get(thread.id, ())}
-    return [request for request in _requests(_whole(thread, event, run), run) if request.key not in held]
+    known_ids = {stored.comment_id for stored in run.memory.requests([thread.id]).get(thread.id, ())}
+    return [
+        request for request in _requests(_with_event_comment(thread, event, run), run) if request.key not in known_ids
+    ]
 
 
 def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request, ...]:
-    """Unknown requests on threads read as history. They are stored with these, as no later list shows them again."""
+    """Unknown requests on threads read as history. They are stored with the threads, as no later list shows them."""
     if run.settings.mode == "off":
         return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
     found = [request.waiting for thread in threads for request in _requests(thread, run)]
-    known = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
-    held = {stored.comment_id for stored_requests in known.values() for stored in stored_requests}
-    return tuple(stored for stored in found if stored.comment_id not in held)
+    stored_by_thread = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
+    stored_ids = {stored.comment_id for stored_requests in stored_by_thread.values() for stored in stored_requests}
+    return tuple(stored for stored in found if stored.comment_id not in stored_ids)
 
 
 def _is_answered(thread: Thread, run: RunContext) -> bool:
@@ -106,108 +115,116 @@ def _is_answered(thread: Thread, run: RunContext) -> bool:
     return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
-def _whole(thread: Thread, event: Event, run: RunContext) -> Thread:
+def _with_event_comment(thread: Thread, event: Event, run: RunContext) -> Thread:
     """The thread with the event's comment, which GitHub's list may not show yet."""
-    is_asked_here = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
-    number, by_us = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
-    if not (is_asked_here and number) or by_us or any(comment.id == number for comment in thread.comments):
+    is_new_comment = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
+    number, is_own = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
+    if not (is_new_comment and number) or is_own or any(other.id == number for other in thread.comments):
         return thread
     try:
-        found = run.forge.comment(number)
-        at = found["created_at"]
-        read = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(found)]})
+        comment = run.forge.comment(number)
+        at = comment["created_at"]
+        parsed = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(comment)]})
     except (ForgeError, KeyError, ValueError):
         return thread
-    return replace(thread, comments=(*thread.comments, *read.comments))
+    return replace(thread, comments=(*thread.comments, *parsed.comments))
 
 
 def _open_requests(
     thread: Thread, stored_requests: Sequence[Request], run: RunContext, *, is_first: bool
 ) -> tuple[list[ParsedRequest], list[Request]]:
-    """The requests on a thread that wait for a reply, and what became of earlier ones.
+    """The requests on a thread that wait for a reply, and the outcome of earlier ones.
 
-    ``is_first``: memory was empty, so it does not know earlier replies. The same goes for requests that only wait,
-    which may have been read as history.
+    ``is_first``: memory was empty, so it does not know earlier replies. Nor does it for requests that are only waiting,
+    as they may have been read as history.
     """
-    held = {stored.comment_id: stored for stored in stored_requests}
-    found = {request.key: request for request in _requests(thread, run)}
-    new = [request for key, request in found.items() if key not in held]
-    due = [w for w in stored_requests if w.state == "pending" and not is_at_it(w.trying_since, run.now)]
-    gone = [closed(stored) for stored in due if stored.comment_id not in found]
-    waiting = [stored for stored in due if stored.comment_id in found]
+    stored_by_key = {stored.comment_id: stored for stored in stored_requests}
+    current = {request.key: request for request in _requests(thread, run)}
+    new = [request for key, request in current.items() if key not in stored_by_key]
+    due = [
+        pending
+        for pending in stored_requests
+        if pending.state == "pending" and not is_in_progress(pending.trying_since, run.now)
+    ]
+    gone = [close_request(stored) for stored in due if stored.comment_id not in current]
+    waiting = [stored for stored in due if stored.comment_id in current]
     is_unsure = is_first or any(stored.trying_since is None for stored in waiting)
     try:
-        settled = _settled(thread, [stored for stored in waiting if stored.trying_since], run)
-        told = {stored.comment_id for stored in settled}
-        again = [
-            replace(found[stored.comment_id], before=stored) for stored in waiting if stored.comment_id not in told
+        settled = _find_settled(thread, [stored for stored in waiting if stored.trying_since], run)
+        replied = {stored.comment_id for stored in settled}
+        repeated = [
+            replace(current[stored.comment_id], before=stored) for stored in waiting if stored.comment_id not in replied
         ]
-        return _with_told(thread, new + again, run) if is_unsure else new + again, settled + gone
+        return _mark_replied(thread, new + repeated, run) if is_unsure else new + repeated, settled + gone
     except ForgeError as error:
         run.note(f"The replies on issue {thread.id} could not be checked: {error}")
         return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
 
 
-def _with_told(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
+def _mark_replied(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
     if not requests or not isinstance(thread.id, int):
         return requests
-    told = {run.own.replied(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
-    return [replace(request, is_told=request.key in told) for request in requests]
+    replied = {run.own.reply_target(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
+    return [replace(request, is_told=request.key in replied) for request in requests]
 
 
 def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
-    if opening := _opening(thread, run):
+    if opening := _opening_request(thread, run):
         yield opening
     for comment in thread.comments:
         is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, run)
-        are_heard = run.settings.commands.enabled
-        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, run, are_heard)):
+        has_commands = run.settings.commands.enabled
+        if comment.id and is_as_written and (request := _parse_comment(thread, comment, comment.id, run, has_commands)):
             yield request
 
 
 def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | None:
     """The request in comment ``key``, or in the opening text if ``key`` is the thread's own number, whatever its age.
-    None if it asks nothing, is gone, or was edited."""
+    None if the text has no request, is gone, or was edited."""
     if key == thread.id:
-        return _in_opening(thread, run)
-    comment = next((each for each in thread.comments if each.id == key and each.updated_at is None), None)
-    return _in_comment(thread, comment, key, run, True) if comment else None
+        return _parse_opening(thread, run)
+    comment = next(
+        (candidate for candidate in thread.comments if candidate.id == key and candidate.updated_at is None), None
+    )
+    return _parse_comment(thread, comment, key, run, True) if comment else None
 
 
-def _opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
+def _opening_request(thread: Thread, run: RunContext) -> ParsedRequest | None:
     is_over = thread.is_closed or thread.locked
     may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, run)
-    return _in_opening(thread, run) if may_ask and not is_over else None
+    return _parse_opening(thread, run) if may_ask and not is_over else None
 
 
-def _in_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
+def _parse_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
     """The question in an issue's own text. If the text refers to issues, the main comment answers it."""
     if not isinstance(thread.id, int):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
-    question = next((found for text in texts if (found := _recalled(text, thread.author, run))), None)
-    if question is None or not question.topic or referenced(replace(thread, comments=()), run.place):
+    question = next((parsed for text in texts if (parsed := _parse_question(text, thread.author, run))), None)
+    if question is None or not question.topic or referenced_numbers(replace(thread, comments=()), run.place):
         return None
     return ParsedRequest(thread, thread.id, thread.author, thread.created_at, question=question)
 
 
-def _in_comment(thread: Thread, comment: Message, key: int, run: RunContext, are_heard: bool) -> ParsedRequest | None:
-    """The request in a comment; commands count only if they ``are_heard``."""
+def _parse_comment(
+    thread: Thread, comment: Message, key: int, run: RunContext, has_commands: bool
+) -> ParsedRequest | None:
+    """The request in a comment; commands count only if ``has_commands``."""
     place = run.place
-    found = commands(comment.text, repo=place.repo, hosts=place.hosts) if are_heard else ()
-    if found:
-        same = [command for command in found if command.name == found[0].name and command.clear]
+    parsed = commands(comment.text, repo=place.repo, hosts=place.hosts) if has_commands else ()
+    if parsed:
+        same = [command for command in parsed if command.name == parsed[0].name and command.clear]
         numbers = dict.fromkeys(number for command in same for number in command.about)
-        command = replace(found[0], about=tuple(numbers))
-        alone = len(found) == 1 or (bool(numbers) and len(same) == len(found))
-        return ParsedRequest(thread, key, comment.author, comment.created_at, command, others=not alone)
-    question = _recalled(comment.text, comment.author, run)
+        command = replace(parsed[0], about=tuple(numbers))
+        is_alone = len(parsed) == 1 or (bool(numbers) and len(same) == len(parsed))
+        return ParsedRequest(thread, key, comment.author, comment.created_at, command, others=not is_alone)
+    question = _parse_question(comment.text, comment.author, run)
     if question is None:
         return None
     return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, said=comment.text)
 
 
-def _recalled(text: str, author: str, run: RunContext) -> RecallQuestion | None:
+def _parse_question(text: str, author: str, run: RunContext) -> RecallQuestion | None:
     if author.casefold() in {login.casefold() for login in run.settings.ignore.people}:
         return None
     return recall_question(text, run.settings.recall_phrases, repo=run.place.repo, hosts=run.place.hosts)
@@ -218,19 +235,19 @@ def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:
     return at > run.now - run.within and not is_bot and author.casefold() not in ignored
 
 
-def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext) -> list[Request]:
-    """The requests whose promised reply stands, or was deleted by a person."""
+def _find_settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext) -> list[Request]:
+    """The requests whose promised reply exists, or was deleted by a person."""
     if not stored_requests or not isinstance(thread.id, int):
         return []
     items = run.comments_on(thread.id).timeline(thread.id)
-    standing = {run.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
+    standing = {run.own.reply_target(comment): int(comment["id"]) for comment in comments_of(items)}
     return [
-        replace(closed(stored), state="done", reply_id=standing.get(stored.comment_id))
+        replace(close_request(stored), state="done", reply_id=standing.get(stored.comment_id))
         for stored in stored_requests
         if stored.comment_id in standing or was_deleted(items, stored.trying_since or stored.at)
     ]
 
 
-def closed(stored: Request) -> Request:
-    """The request without a reply to come; the change that it asked for stays."""
+def close_request(stored: Request) -> Request:
+    """The request, closed without a reply; the change that it asked for stays."""
     return replace(stored, state="done" if stored.name in CHANGING else "refused", trying_since=None)

@@ -1,4 +1,4 @@
-"""Everything that handling an event needs, and everything known when deciding what to answer."""
+"""Everything that a run uses, and everything known when deciding what to answer."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class RunContext:
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
-    stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run that was not started
-    for it reads history; the next run goes on. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read, without ``talks`` nobody comments on one, and without ``organisation`` no other
+    stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run reads history if it
+    was not started to do so; the next run continues. ``on_history`` is called after each reading of history. Without
+    ``discussions`` none are read, without ``talks`` none get a comment, and without ``organisation`` no other
     repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
     """
 
@@ -66,49 +66,50 @@ class RunContext:
 
     @property
     def within(self) -> timedelta:
-        """The greatest age of an issue, or a promise, that is still answered."""
+        """The maximum age of an issue, or of a promise, to be answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
 
     def comments_on(self, key: ThreadId) -> CommentClient:
-        """Where comments on this thread are read and written: a discussion's by GraphQL, all others by REST."""
+        """The client for comments on this thread: GraphQL for a discussion, REST for everything else."""
         if self.talks is None or not isinstance(key, int):
             return self.forge
         record = self.memory.records([key]).get(key)
         is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION
-        return self.talks if is_discussion or self.talks.has_met(key) else self.forge
+        return self.talks if is_discussion or self.talks.has_listed(key) else self.forge
 
-    def moment(self) -> datetime:
-        """The time by the run's clock, which is later than ``now`` where the run takes long."""
+    def current_time(self) -> datetime:
+        """The time by the run's clock; later than ``now`` in a long run."""
         return self.now + timedelta(seconds=max(0.0, self.clock.seconds() - self.began))
 
     @property
     def may_post(self) -> bool:
-        """Whether this run posts comments, or changes them for any reason."""
+        """Whether this run may post or change comments."""
         return self.settings.mode == "comment" and not self.muted
 
-    def may_write(self, more: int = 0) -> bool:
-        """Whether one more comment after ``more`` others stays within the limit of any 24 hours."""
+    def may_write(self, planned: int = 0) -> bool:
+        """Whether the daily limit allows one more comment, besides the ``planned`` ones of this run."""
         limit = self.settings.comment.daily_limit
         return (
-            self.settings.mode != "comment" or self.memory.state.manifest.promised_within_day(self.now) + more < limit
+            self.settings.mode != "comment"
+            or self.memory.state.manifest.promised_within_day(self.now) + planned < limit
         )
 
 
 ANSWER_AGE = timedelta(hours=24)
-"""The greatest age of an unanswered issue that a later run still answers."""
+"""The maximum age of an unanswered issue for a later run to answer it."""
 
-SPEAKING = timedelta(minutes=2)
-"""How long a run may take from its promise to the comment. Meanwhile other runs leave the comment to it."""
+POSTING_WINDOW = timedelta(minutes=2)
+"""The time a run has to post a comment after promising it. Until then other runs leave it alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
     """Everything known when deciding which threads to answer.
 
-    ``said`` holds earlier answers, ``settled`` those of them that memory does not have yet. ``late`` are fresh threads
-    read as history, which ``updates`` lack. ``requested``: what people asked for in this run. ``is_first``: memory was
-    empty, so it does not know earlier answers. ``limit``: why this run can ask nothing more of GitHub, "" if it can.
-    ``discussions``: how far this run read those.
+    ``said`` holds earlier answers, ``settled`` those whose new state is not in memory yet. ``late`` are fresh threads
+    read as history, which are not in ``updates``. ``requested``: what people asked for in this run. ``is_first``:
+    memory was empty, so it does not know earlier answers. ``limit``: why this run can send GitHub no more requests, ""
+    if it can. ``discussions``: how far this run read the discussions.
     """
 
     event: Event
@@ -124,16 +125,16 @@ class RunState:
     limit: str = ""
     discussions: DiscussionProgress | None = None
 
-    def asks_for(self, thread: Thread) -> bool:
+    def is_by_hand(self, thread: Thread) -> bool:
         """Whether somebody started this run by hand for this thread."""
         return self.event.name == "workflow_dispatch" and self.event.number == thread.id
 
 
-def is_being_said(said: AnswerRecord, now: datetime) -> bool:
+def is_being_posted(answer: AnswerRecord, now: datetime) -> bool:
     """Whether another run may be writing the comment now."""
-    return said.state == "pending" and is_at_it(said.trying_since, now)
+    return answer.state == "pending" and is_in_progress(answer.trying_since, now)
 
 
-def is_at_it(since: datetime | None, now: datetime) -> bool:
+def is_in_progress(since: datetime | None, now: datetime) -> bool:
     """Whether a run that began to write at ``since`` may still be writing."""
-    return since is not None and since > now - SPEAKING
+    return since is not None and since > now - POSTING_WINDOW

@@ -21,7 +21,7 @@ from bot.github.client import GitHubClient
 from bot.github.discussion_comments import DiscussionComments
 from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
-from bot.github.history import EitherHistory, GraphQLHistory, RestHistory
+from bot.github.history import FallbackHistory, GraphQLHistory, RestHistory
 from bot.github.threads import OwnCommentRule
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
@@ -66,7 +66,7 @@ class ApiUsage:
 class RunListener(Protocol):
     """Receives reports of a run: notes for afterwards (``note``) and progress (``show``).
 
-    ``report_fault`` takes a fault that the run survives, ``fail`` one that somebody has to fix, with its exit code.
+    ``report_fault`` takes a fault that the run survives, ``fail`` a fault that somebody has to fix, with its exit code.
     ``note_api_usage`` takes the totals at the end.
     """
 
@@ -128,61 +128,61 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
     return None
 
 
-def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, store: Store) -> Memory:
+def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, store: Store) -> Memory:
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
-    return Memory(store, embedder=chosen.embedder, repo=site.repository)
+    return Memory(store, embedder=loaded.embedder, repo=site.repository)
 
 
 @contextmanager
 def build_run_context(
     site: RepositorySite,
-    chosen: RepositorySettings,
+    loaded: RepositorySettings,
     store: Store,
     now: datetime,
     listener: RunListener,
     budget: RequestBudget | None = None,
 ) -> Iterator[RunContext]:
-    """Build everything that one run needs, and close it at the end, ``store`` included.
+    """Build everything that one run needs, and close it at the end, including ``store``.
 
-    ``budget``: what is known of GitHub's limits, if others use them too.
+    ``budget``: the state of GitHub's limits, if it is shared with other runs.
     """
-    settings = chosen.settings
+    settings = loaded.settings
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
-    memory = open_repository_memory(site, chosen, store)
+    memory = open_repository_memory(site, loaded, store)
     try:
-        renderer = Renderer.of_repository(settings, chosen.templates, site.server_url, site.repository, site.instance)
+        renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
         yield RunContext(
             memory=memory,
             forge=forge,
-            history=EitherHistory(graphql, RestHistory(own, forge), listener.note),
+            history=FallbackHistory(graphql, RestHistory(own, forge), listener.note),
             own=own,
             settings=settings,
             renderer=renderer,
             place=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
-            pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
+            pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
             now=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
             began=time.monotonic(),
             note=listener.note,
-            muted=chosen.muted,
+            muted=loaded.muted,
             report_fault=listener.report_fault,
-            is_dry=chosen.is_dry,
+            is_dry=loaded.is_dry,
             discussions=DiscussionReader(graphql, own, forge.budget),
             talks=DiscussionComments(forge, site.repository),
         )
     finally:
         memory.close()
         left = forge.rate.left if forge.rate else -1
-        _tell(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
+        _report(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
 
 
-def _tell(memory: Memory, forge: GitHubClient, usage: ApiUsage, listener: RunListener) -> None:
-    """Report what went wrong on the way, and what was asked of GitHub."""
-    for trouble in forge.troubles:
-        listener.report_fault(trouble)
+def _report(memory: Memory, forge: GitHubClient, usage: ApiUsage, listener: RunListener) -> None:
+    """Report what went wrong during the run, and how much of GitHub's API was used."""
+    for fault in forge.troubles:
+        listener.report_fault(fault)
     for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
         listener.note(line)
     listener.note_api_usage(usage)
@@ -199,7 +199,7 @@ WIKI_FILES = ("**/*",)
 
 
 def page_sources(
-    wanted: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Head]]
+    settings: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Head]]
 ) -> tuple[PageSource, ...]:
     """The sources of pages: documentation, wiki and releases of ``repo`` (``owner/name``).
 
@@ -209,5 +209,5 @@ def page_sources(
     def branch(name: str, patterns: tuple[str, ...]) -> PageSource:
         return BranchPages(name, patterns, partial(open_branch, name)) if patterns else DisabledPages(name)
 
-    wiki = branch(WIKI, WIKI_FILES if wanted.wiki else ())
-    return branch(DOCS, wanted.docs), wiki, ReleasePages(api, repo, RELEASES)
+    wiki = branch(WIKI, WIKI_FILES if settings.wiki else ())
+    return branch(DOCS, settings.docs), wiki, ReleasePages(api, repo, RELEASES)

@@ -1,4 +1,4 @@
-"""A repository, how to reach it, and the files with its settings. Loads little, as a run begins with these files."""
+"""A repository, how to reach it, and its settings files. Imports little, as every run starts here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bot.settings.yaml_file import TEMPLATES
 class RepositorySite:
     """A repository and how to reach it. ``workspace`` is the folder that may hold text models.
 
-    ``own_login`` is the account that writes our comments, "" for the one in the settings; ``instance`` is in their
-    marker. ``write_gap``: seconds between two writes.
+    ``own_login`` is the account that writes our comments, "" for the one in the settings; their marker contains
+    ``instance``. ``write_gap``: seconds between two writes.
     """
 
     repository: str
@@ -34,9 +34,9 @@ class RepositorySite:
 
 
 class SettingsFiles(NamedTuple):
-    """The settings file (at ``config``) and the templates of a repository, as far as there are any, by path.
+    """The settings file (at ``config``) and the templates of a repository, those that exist, by path.
 
-    ``head`` is the commit of the default branch that they are from.
+    ``head`` is the commit of the default branch that they come from.
     """
 
     config: str

@@ -12,13 +12,13 @@ _MAX_REFERENCE = 300
 
 
 def url_of(card: Card, home: str) -> str:
-    """The address of the thread's page; "" where the repository's address ``home`` is not known."""
+    """The address of the thread's page; "" if the repository's address ``home`` is unknown."""
     path = card.kind.traits.path or Kind.ISSUE.traits.path
     return f"{home}/{path}/{card.id}" if home and isinstance(card.id, int) else ""
 
 
-def said_url(passage: Passage, home: str) -> str:
-    """The address of the message; "" where it is not known."""
+def message_url(passage: Passage, home: str) -> str:
+    """The address of the message; "" if unknown."""
     if not home or not passage.kind.is_on_github or not isinstance(passage.thread, int):
         return ""
     kind = passage.kind.traits
@@ -26,8 +26,8 @@ def said_url(passage: Passage, home: str) -> str:
     return f"{thread}{kind.comment_path}{passage.comment_id}" if passage.comment_id else thread
 
 
-def later_url(card: Card, ruling: Ruling, home: str) -> str:
-    """The address of what supersedes a decision of ``card``, its reference where that is not known; "" for nothing."""
+def superseding_url(card: Card, ruling: Ruling, home: str) -> str:
+    """The address of what supersedes a decision of ``card``, else its reference; "" if nothing supersedes it."""
     ref, page = ruling.superseded_by, url_of(card, home)
     if home and (number := number_of(ref)):
         return f"{home}/{Kind.ISSUE.traits.path}/{number}"

@@ -1,4 +1,4 @@
-"""What the bot says about a thread: behind its comments, `precedent answer`, and the check of a draft."""
+"""What the bot says about a thread: used for its comments, `precedent answer`, and the check of a draft."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADING = re.compile(r"\A#{1,6}(?:[ \t]+|\Z)")
 class ProposedComment(NamedTuple):
     """The answer about a thread, and its comment: Markdown that begins with the marker, "" for silence.
 
-    ``problem`` is the one with the repository's templates, in a line.
+    ``problem`` is a line about a problem with the repository's templates, if any.
     """
 
     answer: Answer
@@ -36,12 +36,12 @@ def comment_on(thread: Thread, context: Context, renderer: Renderer) -> Proposed
 
 
 def split_draft(text: str) -> tuple[str, str]:
-    """Title and body of a draft: its first line, with or without the mark of a heading, and the rest."""
+    """Title and body of a draft: its first line, without heading marks, and the rest."""
     title, _, body = text.lstrip("\ufeff \t\r\n").partition("\n")
     return _HEADING.sub("", title.strip(), count=1), body.lstrip("\r\n")
 
 
 def draft_thread(request: DraftRequest) -> Thread:
-    """The draft as an issue that was just opened. It has no number and no author yet."""
+    """The draft as a newly opened issue, without number and author."""
     title, body = clean(request.title)[:MAX_TITLE], clean(request.body)[:MAX_TEXT]
     return Thread("draft", title, body, "", request.now)

@@ -1,6 +1,6 @@
 """What maintainers should look at: six lists, each with its evidence.
 
-Everything follows from what is remembered and from the moment that is given, so the same memory gives the same report.
+The report depends only on memory and on the given time, so the same memory gives the same report.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import NamedTuple, TypeVar
 
 from bot.comment.catalogue import count
 from bot.domain.answer import Context, Match
-from bot.domain.card import Card, CardId, Passage, is_change, number_of, proven
+from bot.domain.card import Card, CardId, Passage, apply_merge_state, is_change, number_of
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
-from bot.questions.views import cited, ending
+from bot.questions.views import citation, ending
 from bot.reading.references import find_references
-from bot.reading.versions import asked_version, stands
+from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
-from bot.recall.library import Library, WithoutWords, threads
+from bot.recall.library import Library, RedactedLibrary, threads
 from bot.recall.pages import LEAST_TERMS, PageQuery, find_pages
 from bot.recall.similar import Limits, find_similar
 from bot.settings.schema import Settings
 
 SHOWN = 10
-"""Items of a section that are shown."""
+"""Items shown in a section."""
 
 EVIDENCE = 6
 """Issues shown below an item."""
@@ -38,20 +38,20 @@ WEEKS = 26
 """Weeks in which the reports of a cluster are counted."""
 
 COMPARED = 300
-"""The newest reports with a version that are compared with older issues; each takes some hundredths of a second."""
+"""Newest reports with a version that are compared with older issues. Each takes some hundredths of a second."""
 
 LOOKED_UP = 100
-"""The largest clusters of questions that are looked up in the pages."""
+"""Clusters of questions that are looked up in the pages, the largest ones."""
 
 SEVERAL = 3
-"""Fewer reports of one thing are not many, and a question in fewer is not asked often."""
+"""Minimum reports of one thing to count as many, and minimum issues for a question asked often."""
 
 _WEEK = timedelta(weeks=1)
 _ANSWERS = (OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND)
 
 
 class DigestRequest(NamedTuple):
-    """The time that a report is about, and how many items a section has at most."""
+    """The period of a report, and the maximum number of items in a section."""
 
     since: datetime
     until: datetime
@@ -66,7 +66,7 @@ class EvidenceIssue(NamedTuple):
 
 
 class DigestItem(NamedTuple):
-    """One thing to look at. ``at`` is when it happened last; ``facts`` are short phrases that may hold a stranger's
+    """One thing to look at. ``at`` is when it last happened; ``facts`` are short phrases that may contain a stranger's
     words.
 
     ``left`` counts issues beyond those in ``evidence``. ``weeks`` counts the reports of the last weeks, oldest first.
@@ -82,8 +82,7 @@ class DigestItem(NamedTuple):
 
 
 class SectionName(NamedTuple):
-    """A section: its name for programs, its title, what a person may call one and several of its items, and what it
-    lists."""
+    """A section: its name for programs, its title, phrases for one and for several of its items, and what it lists."""
 
     name: str
     title: str
@@ -136,11 +135,11 @@ DUPLICATES = SectionName(
 )
 
 URGENCY = (BACK, MANY, DUPLICATES, UNDOCUMENTED, UNRELEASED, DECIDED)
-"""The order in which sections give the things to look at first."""
+"""The order in which sections contribute to the highlights."""
 
 
 class DigestSection(NamedTuple):
-    """A section of the report. ``total`` counts all that was found, of which ``items`` are the first."""
+    """A section of the report. ``total`` counts everything found; ``items`` are the first of it."""
 
     name: SectionName
     items: tuple[DigestItem, ...]
@@ -152,8 +151,8 @@ class DigestSection(NamedTuple):
 
 
 class MaintainerReport(NamedTuple):
-    """What happened from ``since`` to ``until``, in sections that may be empty. ``threads`` counts what is remembered;
-    ``notes`` say what could not be looked at."""
+    """What happened from ``since`` to ``until``, in sections that may be empty. ``threads`` is the number of threads in
+    memory; ``notes`` say what could not be checked."""
 
     repo: str
     since: datetime
@@ -168,21 +167,21 @@ class MaintainerReport(NamedTuple):
 
     @property
     def highlights(self) -> list[tuple[SectionName, DigestItem]]:
-        """The things to look at first: the first item of each section, then the second ones; each issue once."""
-        found = {section.name: section.items for section in self.sections}
-        rows = zip_longest(*([(name, item) for item in found.get(name, ())] for name in URGENCY))
+        """What to look at first: the first item of each section, then the second ones; each issue once."""
+        items_by_section = {section.name: section.items for section in self.sections}
+        rows = zip_longest(*([(name, item) for item in items_by_section.get(name, ())] for name in URGENCY))
         seen: dict[CardId, tuple[SectionName, DigestItem]] = {}
-        for one in (one for row in rows for one in row if one):
-            seen.setdefault(one[1].card.id, one)
+        for highlight in (highlight for row in rows for highlight in row if highlight):
+            seen.setdefault(highlight[1].card.id, highlight)
         return list(islice(seen.values(), HIGHLIGHTS))
 
 
 @dataclass(frozen=True, slots=True)
 class DigestSource:
-    """What a report is made from: all that is remembered, the settings, and the time that it is about.
+    """What a report is made from: the memory, the settings, and the period.
 
-    ``cards`` holds all threads that may be shown; ``repeats`` maps one to the issue that somebody calls its original;
-    ``uncompared`` counts those that no run compared with others for clusters.
+    ``cards`` holds all threads that may be shown; ``repeats`` maps an issue to the one that somebody calls its
+    original; ``uncompared`` counts threads that no run has compared with others for clusters.
     """
 
     cards: Mapping[CardId, Card]
@@ -195,12 +194,17 @@ class DigestSource:
     asked: DigestRequest
     uncompared: int = 0
 
-    def ready(self) -> DigestSource:
-        """The source with the endings that follow from what is known of the changes, and without the words of people
-        who are never quoted."""
-        quiet = frozenset(login.casefold() for login in self.settings.ignore.people)
-        cards = {key: _without(proven(card, self._is_merged(card)), quiet) for key, card in self.cards.items()}
-        return replace(self, cards=cards, library=WithoutWords(self.library, quiet) if quiet else self.library)
+    def prepare(self) -> DigestSource:
+        """The source with endings corrected by the state of the changes, and without the words of people who are never
+        quoted."""
+        hidden_people = frozenset(login.casefold() for login in self.settings.ignore.people)
+        cards = {
+            key: _hide_words_of(apply_merge_state(card, self._is_merged(card)), hidden_people)
+            for key, card in self.cards.items()
+        }
+        return replace(
+            self, cards=cards, library=RedactedLibrary(self.library, hidden_people) if hidden_people else self.library
+        )
 
     def issues(self) -> Iterator[Card]:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
@@ -210,8 +214,8 @@ class DigestSource:
 
     def members(self, cluster: Cluster) -> list[ClusterMember]:
         """The members of a cluster that may be shown, newest first."""
-        known = [one for one in cluster.members if one.id in self.cards]
-        return sorted(known, key=lambda one: (-one.at.timestamp(), str(one.id)))
+        shown = [member for member in cluster.members if member.id in self.cards]
+        return sorted(shown, key=lambda member: (-member.at.timestamp(), str(member.id)))
 
     def _is_merged(self, card: Card) -> bool | None:
         ref = card.ending.fix or card.ending.claimed
@@ -225,15 +229,16 @@ class DigestSource:
 
 def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda _: None) -> MaintainerReport:
     """The whole report. ``tick`` is called as issues are compared."""
-    source = source.ready()
-    found = {name: list(make(source, tick)) for name, make in _SECTIONS.items()}
+    source = source.prepare()
+    items_by_section = {name: list(find_items(source, tick)) for name, find_items in _SECTIONS.items()}
     return MaintainerReport(
         repo=source.place.repo or "",
         since=source.asked.since,
         until=source.asked.until,
         threads=len(source.cards),
         sections=tuple(
-            DigestSection(name, tuple(items[: source.asked.limit]), len(items)) for name, items in found.items()
+            DigestSection(name, tuple(items[: source.asked.limit]), len(items))
+            for name, items in items_by_section.items()
         ),
         notes=tuple(_notes(source)),
     )
@@ -243,32 +248,34 @@ def _notes(source: DigestSource) -> Iterator[str]:
     if not _has_pages(source):
         yield "No page is remembered, so answered questions were not looked up."
     if source.uncompared:
-        left = count(source.uncompared, "thread")
-        how = "The next runs do that; in a store, precedent learn does"
-        yield f"Groups may be missing: {left} still to be compared with older ones. {how}."
+        threads_left = count(source.uncompared, "thread")
+        remedy = "The next runs do that; in a store, precedent learn does"
+        yield f"Groups may be missing: {threads_left} still to be compared with older ones. {remedy}."
 
 
 Tick = Callable[[int], None]
 
 
 def _possibly_back(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
-    ended_alike = (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE)
+    undecided = (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE)
     releases, first_fixed = _releases(source)
     recent = [card for card in source.issues() if source.is_recent(card.created_at)]
-    asked = [card for card in recent if card.state == "open" or card.ending.kind in ended_alike]
-    for card in islice(_newest(asked, lambda card: card.created_at), COMPARED):
+    candidates = [card for card in recent if card.state == "open" or card.ending.kind in undecided]
+    for card in islice(_newest(candidates, lambda card: card.created_at), COMPARED):
         tick(1)
         thread = threads(source.library, [card.id], None).get(card.id)
-        version = asked_version(thread, source.place.repo) if thread else ""
-        has_fixes = version and any(stands(version, one, None, first_fixed) == "same or newer" for one in releases)
-        if thread and has_fixes and (found := _fixed_before(thread, source)):
-            yield _back_item(card, version, found, source)
+        version = reported_version(thread, source.place.repo) if thread else ""
+        has_fixes = version and any(
+            compare_versions(version, release, None, first_fixed) == "same or newer" for release in releases
+        )
+        if thread and has_fixes and (matches := _find_fixed_matches(thread, source)):
+            yield _fix_item(card, version, matches, source)
 
 
 def _releases(source: DigestSource) -> tuple[frozenset[str], datetime | None]:
-    """The releases that are known to have a fix, each once, and when the first of these fixes was made.
+    """The releases that are known to contain a fix, and when the first of these fixes was made.
 
-    A nightly is compared with that day alone: one without the first fix has no later one.
+    A nightly is compared with that day only: if it lacks the first fix, it lacks the later ones.
     """
     releases, days = set[str](), list[datetime]()
     for card in source.issues():
@@ -280,24 +287,24 @@ def _releases(source: DigestSource) -> tuple[frozenset[str], datetime | None]:
     return frozenset(releases), min(days, default=None)
 
 
-def _fixed_before(thread: Thread, source: DigestSource) -> list[Match]:
-    """The similar issues whose fix is in the version of this one, the most similar first."""
-    library, wanted = source.library, source.settings.troubleshooting
+def _find_fixed_matches(thread: Thread, source: DigestSource) -> list[Match]:
+    """The similar issues whose fix is in this issue's version, the most similar first."""
+    library, troubleshooting = source.library, source.settings.troubleshooting
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()))
-    limits = Limits(wanted.similarity_threshold, EVIDENCE, 0, wanted.total_budget_chars)
-    alike = find_similar(thread, library, None, wrong, limits, source.place.repo)
-    known = with_endings(Context(seen_before=alike.seen), thread, library, source.place)
-    back = [match for match in known.seen_before if match.may_be_back and match.id in source.cards]
-    against = library.requests([match.id for match in back])
-    return [match for match in back if thread.id not in wrong_matches_for(against.get(match.id, ()))]
+    limits = Limits(troubleshooting.similarity_threshold, EVIDENCE, 0, troubleshooting.total_budget_chars)
+    similar = find_similar(thread, library, None, wrong, limits, source.place.repo)
+    context = with_endings(Context(seen_before=similar.seen), thread, library, source.place)
+    matches = [match for match in context.seen_before if match.may_be_back and match.id in source.cards]
+    requests = library.requests([match.id for match in matches])
+    return [match for match in matches if thread.id not in wrong_matches_for(requests.get(match.id, ()))]
 
 
-def _back_item(card: Card, version: str, found: list[Match], source: DigestSource) -> DigestItem:
-    first = found[0]
+def _fix_item(card: Card, version: str, matches: list[Match], source: DigestSource) -> DigestItem:
+    first = matches[0]
     release = (first.fix.release if first.fix else None) or first.outcome.release
-    facts = (f"reported on {version}", f"{cited(first.id)} was fixed in {release}")
-    evidence = tuple(EvidenceIssue(source.cards[match.id], match.why) for match in found)
-    return DigestItem(card, card.created_at, facts, evidence, quote=_ending_words(source.cards[first.id]))
+    facts = (f"reported on {version}", f"{citation(first.id)} was fixed in {release}")
+    evidence = tuple(EvidenceIssue(source.cards[match.id], match.why) for match in matches)
+    return DigestItem(card, card.created_at, facts, evidence, quote=_ending_quote(source.cards[first.id]))
 
 
 def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
@@ -311,15 +318,15 @@ def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
 
 def _cluster_item(cluster: Cluster, facts: tuple[str, ...], source: DigestSource) -> DigestItem:
     card = source.cards[cluster.canonical]
-    others = [one for one in source.members(cluster) if one.id != cluster.canonical]
-    evidence = tuple(EvidenceIssue(source.cards[one.id], one.why) for one in others[:EVIDENCE])
+    others = [member for member in source.members(cluster) if member.id != cluster.canonical]
+    evidence = tuple(EvidenceIssue(source.cards[member.id], member.why) for member in others[:EVIDENCE])
     left = len(others) - len(evidence) + cluster.total - len(cluster.members)
-    weeks = weekly(cluster.times, source.asked.until)
-    return DigestItem(card, cluster.last, facts, evidence, left, _ending_words(card), weeks)
+    weeks = count_by_week(cluster.times, source.asked.until)
+    return DigestItem(card, cluster.last, facts, evidence, left, _ending_quote(card), weeks)
 
 
-def weekly(moments: Iterable[datetime], until: datetime) -> tuple[int, ...]:
-    """How many of these moments are in each of the last `WEEKS` weeks before ``until``, the last week last."""
+def count_by_week(moments: Iterable[datetime], until: datetime) -> tuple[int, ...]:
+    """How many of these times fall in each of the `WEEKS` weeks before ``until``, the oldest week first."""
     counts = [0] * WEEKS
     for moment in moments:
         ago = (until - moment) // _WEEK
@@ -345,13 +352,15 @@ def _fixed_not_released(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
             *([_size(cluster)] if cluster else []),
             f"looked up on {fix.looked_at:%Y-%m-%d}",
         )
-        yield DigestItem(card, fix.merged_at or fix.looked_at, facts, quote=_ending_words(card))
+        yield DigestItem(card, fix.merged_at or fix.looked_at, facts, quote=_ending_quote(card))
 
 
 def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
-    kinds = (card for card in source.cards.values() if card.kind.is_on_github)
-    made = [(card, one) for card in kinds for one in card.decisions if one.at and source.is_recent(one.at)]
-    for card, ruling in _newest(made, lambda made: made[1].at or source.asked.since):
+    on_github = (card for card in source.cards.values() if card.kind.is_on_github)
+    decisions = [
+        (card, ruling) for card in on_github for ruling in card.decisions if ruling.at and source.is_recent(ruling.at)
+    ]
+    for card, ruling in _newest(decisions, lambda pair: pair[1].at or source.asked.since):
         later = (f"superseded by {ruling.superseded_by}",) if ruling.superseded_by else ()
         quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
         yield DigestItem(card, ruling.at or source.asked.since, later, quote=quote)
@@ -360,33 +369,35 @@ def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
 def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     if not _has_pages(source):
         return
-    often = [one for one in source.clusters if source.is_recent(one.last) and _is_question(one, source)]
-    for cluster in islice(_largest(often), LOOKED_UP):
+    frequent = [one for one in source.clusters if source.is_recent(one.last) and _is_question(one, source)]
+    for cluster in islice(_largest(frequent), LOOKED_UP):
         tick(1)
-        if not _is_covered(cluster, source):
-            answered = [one for one in source.members(cluster) if source.cards[one.id].ending.kind in _ANSWERS]
-            looked = "them" if cluster.total == len(cluster.members) else f"the newest {len(cluster.members):,}"
-            facts = (_size(cluster), f"{len(answered):,} of {looked} answered")
-            quote = next(filter(None, (_ending_words(source.cards[one.id]) for one in answered)), None)
+        if not _is_documented(cluster, source):
+            answered = [member for member in source.members(cluster) if source.cards[member.id].ending.kind in _ANSWERS]
+            scope = "them" if cluster.total == len(cluster.members) else f"the newest {len(cluster.members):,}"
+            facts = (_size(cluster), f"{len(answered):,} of {scope} answered")
+            quote = next(filter(None, (_ending_quote(source.cards[member.id]) for member in answered)), None)
             yield _cluster_item(cluster, facts, source)._replace(quote=quote)
 
 
 def _is_question(cluster: Cluster, source: DigestSource) -> bool:
-    """Whether it was asked often, and most of what ended was answered rather than fixed or declined."""
+    """Whether it was asked often, and most issues that ended were answered rather than fixed or declined."""
     members = source.members(cluster)
-    kinds = [source.cards[one.id].ending.kind for one in members]
+    kinds = [source.cards[member.id].ending.kind for member in members]
     ended = [kind for kind in kinds if kind not in (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE, OutcomeKind.STALE)]
     answered = sum(kind in _ANSWERS for kind in ended)
     return cluster.canonical in source.cards and len(members) >= SEVERAL and 2 * answered > len(ended)
 
 
-def _is_covered(cluster: Cluster, source: DigestSource) -> bool:
-    """Whether a page answers the canonical issue or one of the newest. Questions of a few words count as answered, as
-    no page can be found for them."""
-    wanted = replace(source.settings.pages, max_results=1)
+def _is_documented(cluster: Cluster, source: DigestSource) -> bool:
+    """Whether a page answers the canonical issue or one of the newest. Questions of a few words count as answered,
+    because no page can be found for them."""
+    page_settings = replace(source.settings.pages, max_results=1)
     ids = dict.fromkeys([cluster.canonical, *(one.id for one in source.members(cluster)[:EVIDENCE])])
-    asked = [one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= LEAST_TERMS]
-    return not asked or any(find_pages(thread, source.library, wanted, source.place) for thread in asked)
+    questions = [
+        one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= LEAST_TERMS
+    ]
+    return not questions or any(find_pages(thread, source.library, page_settings, source.place) for thread in questions)
 
 
 def _has_pages(source: DigestSource) -> bool:
@@ -394,35 +405,35 @@ def _has_pages(source: DigestSource) -> bool:
 
 
 def _duplicates_of_closed(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
-    """Those that people of the project name first: a stranger may say anything."""
+    """Duplicates named by people of the project come first: a stranger may say anything."""
     open_cards = [card for card in source.issues() if card.state == "open" and card.id in source.repeats]
     found: list[tuple[bool, DigestItem]] = []
     for card in islice(_newest(open_cards, lambda card: card.created_at), COMPARED):
         tick(1)
-        original = _original(source.repeats[card.id], source.cards)
+        original = _original_of(source.repeats[card.id], source.cards)
         if original is None or original.id == card.id or original.state != "closed":
             continue
         thread = threads(source.library, [card.id], None).get(card.id)
-        quote = _said_duplicate(thread, source) if thread else None
+        quote = _duplicate_quote(thread, source) if thread else None
         if quote:
             at = f" on {original.closed_at:%Y-%m-%d}" if original.closed_at else ""
-            facts = (f"said to be a duplicate of {cited(original.id)}, which was closed{at}",)
+            facts = (f"said to be a duplicate of {citation(original.id)}, which was closed{at}",)
             evidence = (EvidenceIssue(original, (ending(original),)),)
             item = DigestItem(card, quote.at or card.created_at, facts, evidence, quote=quote)
             found.append((quote.role not in KNOWN_ROLES, item))
-    return (item for _, item in sorted(found, key=lambda one: one[0]))
+    return (item for _, item in sorted(found, key=lambda pair: pair[0]))
 
 
-def _original(key: CardId, cards: Mapping[CardId, Card]) -> Card | None:
-    """The end of a chain of duplicates; None if that is not remembered, or the chain is a circle."""
-    walked = set[CardId]()
-    while (found := cards.get(key)) and found.duplicate_of is not None and key not in walked:
-        walked.add(key)
-        key = found.duplicate_of
-    return found if found and key not in walked and found.kind.traits.has_state else None
+def _original_of(key: CardId, cards: Mapping[CardId, Card]) -> Card | None:
+    """The end of a chain of duplicates; None if it is not in memory, or the chain is a cycle."""
+    seen = set[CardId]()
+    while (card := cards.get(key)) and card.duplicate_of is not None and key not in seen:
+        seen.add(key)
+        key = card.duplicate_of
+    return card if card and key not in seen and card.kind.traits.has_state else None
 
 
-def _said_duplicate(thread: Thread, source: DigestSource) -> Passage | None:
+def _duplicate_quote(thread: Thread, source: DigestSource) -> Passage | None:
     """The last line of the thread that calls it a duplicate; None if it was unmarked later."""
     target = source.repeats[thread.id]
     opening = Message(thread.author, thread.role, thread.created_at, thread.body)
@@ -430,22 +441,22 @@ def _said_duplicate(thread: Thread, source: DigestSource) -> Passage | None:
         line = next((one for one in message.text.split("\n") if _names_original(one, target, source.place.repo)), "")
         if line and not message.is_bot:
             unmarked = any(e.name == "unmarked_as_duplicate" and e.at >= message.created_at for e in thread.events)
-            said = line.strip()
-            told = Passage(thread.id, message.author, message.role, message.created_at, said, message.id, thread.kind)
-            return None if unmarked else told
+            words = line.strip()
+            quote = Passage(thread.id, message.author, message.role, message.created_at, words, message.id, thread.kind)
+            return None if unmarked else quote
     return None
 
 
 def _names_original(line: str, target: CardId, repo: str | None) -> bool:
-    found = find_references(line, repo=repo) if "uplicate" in line or "UPLICATE" in line else []
-    return any(one.action == "duplicate" and one.owner is None and one.number == target for one in found)
+    references = find_references(line, repo=repo) if "uplicate" in line or "UPLICATE" in line else []
+    return any(ref.action == "duplicate" and ref.owner is None and ref.number == target for ref in references)
 
 
-def _ending_words(card: Card) -> Passage | None:
-    said = card.ending
-    if not said.quote:
+def _ending_quote(card: Card) -> Passage | None:
+    outcome = card.ending
+    if not outcome.quote:
         return None
-    return Passage(card.id, said.author, said.role, said.at, said.quote, said.comment_id, card.kind)
+    return Passage(card.id, outcome.author, outcome.role, outcome.at, outcome.quote, outcome.comment_id, card.kind)
 
 
 def _size(cluster: Cluster) -> str:
@@ -454,22 +465,24 @@ def _size(cluster: Cluster) -> str:
 
 
 def _largest(clusters: Iterable[Cluster]) -> list[Cluster]:
-    return sorted(clusters, key=lambda one: (-one.people, -one.total, -one.last.timestamp(), one.id))
+    return sorted(
+        clusters, key=lambda cluster: (-cluster.people, -cluster.total, -cluster.last.timestamp(), cluster.id)
+    )
 
 
 Item = TypeVar("Item")
 
 
 def _newest(items: Iterable[Item], at: Callable[[Item], datetime]) -> list[Item]:
-    """The items by time, the newest first; those of one moment in their own order."""
+    """The items by time, the newest first; ties keep their order."""
     return sorted(items, key=at, reverse=True)
 
 
-def _without(card: Card, people: frozenset[str]) -> Card:
+def _hide_words_of(card: Card, people: frozenset[str]) -> Card:
     """The card without the words of these people."""
-    said = tuple(one for one in card.decisions if one.author.casefold() not in people)
+    decisions = tuple(one for one in card.decisions if one.author.casefold() not in people)
     quote = "" if card.ending.author.casefold() in people else card.ending.quote
-    return card._replace(decisions=said, ending=card.ending._replace(quote=quote))
+    return card._replace(decisions=decisions, ending=card.ending._replace(quote=quote))
 
 
 _SECTIONS: Mapping[SectionName, Callable[[DigestSource, Tick], Iterator[DigestItem]]] = {

@@ -7,7 +7,7 @@ from bot.comment.clean_text import one_line
 from bot.domain.card import Card
 from bot.questions.addresses import url_of
 from bot.questions.digest import DigestItem, DigestSection, MaintainerReport
-from bot.questions.views import MAX_TITLE, SAID, Item, ItemSection, Row, cited, row_of, row_stamp, said_by
+from bot.questions.views import MAX_TITLE, SAID, Item, ItemSection, Row, attribution, citation, row_of, row_stamp
 
 
 def report_row(report: MaintainerReport, home: str) -> Row:
@@ -24,7 +24,7 @@ def report_row(report: MaintainerReport, home: str) -> Row:
 
 
 def report_items(report: MaintainerReport, home: str) -> list[ItemSection]:
-    """The sections as lists, each with its number of items in the title."""
+    """The sections as lists, each with the number of items in its title."""
     return [
         ItemSection(section.name.name, section_title(section), [_item(one, home) for one in section.items])
         for section in report.sections
@@ -41,50 +41,50 @@ def summary_sentence(report: MaintainerReport) -> str:
     parts = [
         f"{one.total:,} {one.name.one if one.total == 1 else one.name.many}" for one in report.sections if one.total
     ]
-    days = f"From {days_of(report)}"
+    days = f"From {period_of(report)}"
     if not parts:
         return f"{days}: nothing to look at in {count(report.threads, 'thread')}."
     *most, last = parts
     return f"{days}: {', '.join(most)}{' and ' if most else ''}{last}."
 
 
-def quoted_by(item: DigestItem) -> str:
-    """Who said the quotation and when, and in which other thread; "" without a quotation."""
+def quote_source(item: DigestItem) -> str:
+    """Who said the quote and when, and in which thread if it is another one; "" without a quote."""
     quote = item.quote
     if quote is None:
         return ""
-    return said_by(quote) if quote.thread == item.card.id else f"{said_by(quote)}, in {cited(quote.thread)}"
+    return attribution(quote) if quote.thread == item.card.id else f"{attribution(quote)}, in {citation(quote.thread)}"
 
 
-def days_of(report: MaintainerReport) -> str:
-    """The time that the report is about."""
+def period_of(report: MaintainerReport) -> str:
+    """The period of the report: ``1 May 2025 to 8 May 2025``."""
     return f"{day(report.since)} to {day(report.until)}"
 
 
-def _item(one: DigestItem, home: str) -> Item:
-    issues = [cited(each.card.id) for each in one.evidence]
-    more = f" and {one.left:,} more" if one.left else ""
+def _item(item: DigestItem, home: str) -> Item:
+    issues = [citation(issue.card.id) for issue in item.evidence]
+    more = f" and {item.left:,} more" if item.left else ""
     evidence = (f"{', '.join(issues)}{more}",) if issues else ()
-    said = f"{quoted_by(one)}: “{one_line(one.quote.text)}”" if one.quote else ""
-    return Item(one.card, url_of(one.card, home), why=(*one.facts, *evidence), said=said)
+    quoted = f"{quote_source(item)}: “{one_line(item.quote.text)}”" if item.quote else ""
+    return Item(item.card, url_of(item.card, home), why=(*item.facts, *evidence), said=quoted)
 
 
 def _section_row(section: DigestSection, home: str) -> Row:
     return {"total": section.total, "items": [_item_row(one, home) for one in section.items]}
 
 
-def _item_row(one: DigestItem, home: str) -> Row:
+def _item_row(item: DigestItem, home: str) -> Row:
     return {
-        **_card_row(one.card, home),
-        "at": row_stamp(one.at),
-        "facts": list(one.facts),
-        "evidence": [_card_row(each.card, home) | {"why": list(each.why)} for each in one.evidence],
-        "left": one.left,
-        "quote": row_of(SAID, one.quote, home) if one.quote else None,
-        "weeks": list(one.weeks),
+        **_card_row(item.card, home),
+        "at": row_stamp(item.at),
+        "facts": list(item.facts),
+        "evidence": [_card_row(issue.card, home) | {"why": list(issue.why)} for issue in item.evidence],
+        "left": item.left,
+        "quote": row_of(SAID, item.quote, home) if item.quote else None,
+        "weeks": list(item.weeks),
     }
 
 
 def _card_row(card: Card, home: str) -> Row:
-    shown = {"cite": cited(card.id), "state": card.state, "title": card.title[:MAX_TITLE], "url": url_of(card, home)}
+    shown = {"cite": citation(card.id), "state": card.state, "title": card.title[:MAX_TITLE], "url": url_of(card, home)}
     return {"id": card.id, **shown}

@@ -1,5 +1,5 @@
-"""Answers to people's requests: a search by words, an issue by number, the decisions on a topic; and to agents, what
-memory knows of an issue."""
+"""Answers people's requests: a search by words, an issue by number, the decisions on a topic; and tells agents what
+memory knows about an issue."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from typing import NamedTuple
 
 from bot.comment.prompt import Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.card import LEAST_PART, MessageHit, Passage, SaidMessage
+from bot.domain.card import LEAST_PART, MessageHit, Passage, ThreadMessage
 from bot.domain.digest import LATE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
 from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
-from bot.questions.order import ThreadEvidence, merged
-from bot.questions.passages import found_in, passages_of, said_in, with_phrases
+from bot.questions.order import ThreadEvidence, rank_by_evidence
+from bot.questions.passages import filter_by_phrases, find_message, messages_of, passages_of
 from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
 from bot.reading.requests import commands, recall_question
 from bot.reading.search_query import SearchQuery, search_query
 from bot.reading.signals import strip_boilerplate
 from bot.recall.answer import recall, with_fixes
-from bot.recall.library import Library, WithoutWords, threads, word_query
+from bot.recall.library import Library, RedactedLibrary, threads, word_query
 from bot.recall.mentions import find_mentions
 from bot.settings.schema import Settings
 
-MOST = 5
+MAX_THREADS = 5
 """Threads in an answer."""
 
 READ = 25
-"""Of the threads that the index finds the best so many are read."""
+"""Threads that are read, of those that the index finds."""
 
 LEAST_ABOUT = 0.6
-"""Least part of a topic that a thread's title, or one of its decisions together with the title, has to name."""
+"""Minimum part of a topic that a thread's title, or one of its decisions together with the title, must name."""
 
 CHARS = 1_500
 """Characters of each conversation in an answer of several threads."""
 
 MAX_TEXT = 100_000
-"""Characters of a thread in which the words are looked for."""
+"""Characters of a thread that are searched for the words."""
 
 HISTORY_SHARE = 0.5
 """Largest share of an agent's answer that recent conversation may fill."""
@@ -52,10 +52,10 @@ _ASKING = "asking"
 
 @dataclass(frozen=True, slots=True)
 class QuestionService:
-    """Where people ask: the memory, in which those who want it so said nothing, and what an answer depends on.
+    """What an answer depends on: the memory, the settings, and the repository.
 
-    ``skip`` names the threads that are never part of an answer, such as the one that is asked on, ``only`` those that
-    alone may be, where there are any. ``now`` is when it is asked.
+    ``skip`` are threads that are never part of an answer, such as the one with the question; if ``only`` is not empty,
+    no other threads are. ``now`` is the time of the question.
     """
 
     library: Library
@@ -66,52 +66,58 @@ class QuestionService:
     now: datetime = LATE
 
     @property
-    def quiet(self) -> Library:
+    def quiet_library(self) -> Library:
         people = self.settings.ignore.people
-        return WithoutWords(self.library, people) if people else self.library
+        return RedactedLibrary(self.library, people) if people else self.library
 
 
 def search_words(words: str, service: QuestionService, *, is_question: bool = False) -> Context:
-    """The threads that speak of these words, the best first, at most five, each with how it ended, what was decided and
-    what was said about the words.
+    """The threads about these words, the best first, at most five, each with how it ended, what was decided and what
+    was said about the words.
 
-    ``words`` may have qualifiers (`bot.reading.search_query`). ``is_question``: without threads that only ask, as those
+    ``words`` may have qualifiers (`bot.reading.search_query`). ``is_question`` leaves out threads that only ask: they
     answer nothing.
     """
     query = search_query(words, service.now, strict=False)
-    found = _candidates(query, service)
-    kept = _answering(found.threads, service) if is_question else found.threads
-    return _answer(_shown([thread.id for thread in kept][:MOST], query, service, found.said), service)
+    candidates = _find_candidates(query, service)
+    answers = _without_questions(candidates.threads, service) if is_question else candidates.threads
+    return _context_of(
+        _cited_mentions([thread.id for thread in answers][:MAX_THREADS], query, service, candidates.passages), service
+    )
 
 
 def about_issue(numbers: Sequence[int], service: QuestionService) -> Context:
-    """These issues in full, as if a text had pointed at them; what there is no record of is said to be missing."""
-    return _answer(_mentions(numbers, "", service.settings.references.chars, service), service)
+    """These issues in full, as if a text had mentioned them; those without a record are marked as missing."""
+    return _context_of(_find_mentions(numbers, "", service.settings.references.chars, service), service)
 
 
 def decisions_about(topic: str, service: QuestionService) -> Context:
-    """The threads that decide the topic, then those that are about it, at most five; weak hits are left out.
+    """The threads that decide the topic, then those about it, at most five; weak hits are left out.
 
-    A thread decides it when one of its decisions, read together with the title, names most of the topic; only such
-    decisions are in the answer.
+    A thread decides it if one of its decisions, together with the title, names most of the topic; only such decisions
+    are in the answer.
     """
     query = search_query(topic, service.now, strict=False)
-    wanted = _weights(query.words, service.library)
+    weights = _weights(query.words, service.library)
     deciding: dict[ThreadId, tuple[Decision, ...]] = {}
     related: list[ThreadId] = []
-    found = _candidates(query, service)
-    candidates = _answering(found.threads, service)
-    known = _shown([thread.id for thread in candidates], query, service, found.said)
-    for mention in known:
-        named = ((d, _part(wanted, f"{mention.title}\n{d.text}")) for d in mention.decisions)
-        telling = tuple(decision for decision, part in named if part >= LEAST_ABOUT)
-        if telling:
-            deciding[mention.id] = telling
-        elif _part(wanted, mention.title) >= LEAST_ABOUT or _says(mention, wanted):
+    candidates = _find_candidates(query, service)
+    threads_with_answers = _without_questions(candidates.threads, service)
+    mentions = _cited_mentions([thread.id for thread in threads_with_answers], query, service, candidates.passages)
+    for mention in mentions:
+        shares = (
+            (decision, _text_share(weights, f"{mention.title}\n{decision.text}")) for decision in mention.decisions
+        )
+        decisions_on_topic = tuple(decision for decision, part in shares if part >= LEAST_ABOUT)
+        if decisions_on_topic:
+            deciding[mention.id] = decisions_on_topic
+        elif _text_share(weights, mention.title) >= LEAST_ABOUT or _is_about(mention, weights):
             related.append(mention.id)
-    by_id = {mention.id: mention for mention in known}
-    best = [replace(by_id[key], decisions=telling, passage=None) for key, telling in deciding.items()]
-    return _answer([*best, *(by_id[key] for key in related)][:MOST], service)
+    by_id = {mention.id: mention for mention in mentions}
+    best = [
+        replace(by_id[key], decisions=decisions_on_topic, passage=None) for key, decisions_on_topic in deciding.items()
+    ]
+    return _context_of([*best, *(by_id[key] for key in related)][:MAX_THREADS], service)
 
 
 class RelatedThread(NamedTuple):
@@ -124,8 +130,7 @@ class RelatedThread(NamedTuple):
 
 
 class IssueAnswer(NamedTuple):
-    """What memory knows of an issue, as parts and ``quoted`` as XML; ``omitted`` parts were left out for want of
-    room."""
+    """What memory knows about an issue, in parts and, as ``quoted``, in XML; ``omitted`` parts did not fit."""
 
     context: Context
     quoted: str
@@ -136,184 +141,197 @@ class IssueAnswer(NamedTuple):
         return related_threads(self.context)
 
 
-def related_threads(known: Context) -> list[RelatedThread]:
+def related_threads(context: Context) -> list[RelatedThread]:
     """The threads that an answer names, those that the text mentions first."""
-    told = ("mentioned in the text",)
-    mentions = (one for one in (*known.mentioned, *known.also_mentioned) if not one.missing)
+    reason = ("mentioned in the text",)
+    mentions = (thread for thread in (*context.mentioned, *context.also_mentioned) if not thread.missing)
     return [
-        *(RelatedThread("mentioned", one, 1.0, told) for one in mentions),
-        *(RelatedThread("seen before", one, one.similarity, one.why) for one in known.seen_before),
-        *(RelatedThread("open now", one, one.similarity, one.why) for one in known.open_now),
+        *(RelatedThread("mentioned", thread, 1.0, reason) for thread in mentions),
+        *(RelatedThread("seen before", thread, thread.similarity, thread.why) for thread in context.seen_before),
+        *(RelatedThread("open now", thread, thread.similarity, thread.why) for thread in context.open_now),
     ]
 
 
 def issue_context(
     request: IssueRequest, thread: Thread, sessions: Sequence[Thread], service: QuestionService
 ) -> IssueAnswer:
-    """Tell what the bot would say about the issue of this ``thread``, and what was said on it, and in the ``sessions``
-    that worked on it, in the last days."""
-    found = recall(thread, service.library, _within(request.chars, service.settings), service.place)
+    """Collect what the bot would say about the issue of this ``thread``, and what was said in the last days on it and
+    in the ``sessions`` that worked on it."""
+    recalled = recall(thread, service.library, _limit_budgets(request.chars, service.settings), service.place)
     history = _history(request, [thread, *sessions], service.settings)
-    context, omitted = _fitted(found, request.chars - len(history))
+    context, omitted = _fit(recalled, request.chars - len(history))
     return IssueAnswer(context, as_xml(context, history), omitted)
 
 
-def _within(chars: int, known: Settings) -> Settings:
+def _limit_budgets(chars: int, settings: Settings) -> Settings:
     """The settings with budgets of at most a third of these characters."""
-    most = chars // 3
-    references = replace(known.references, chars=min(known.references.chars, most))
-    budget = min(known.troubleshooting.total_budget_chars, most)
+    limit = chars // 3
+    references = replace(settings.references, chars=min(settings.references.chars, limit))
+    budget = min(settings.troubleshooting.total_budget_chars, limit)
     return replace(
-        known, references=references, troubleshooting=replace(known.troubleshooting, total_budget_chars=budget)
+        settings, references=references, troubleshooting=replace(settings.troubleshooting, total_budget_chars=budget)
     )
 
 
-def _history(request: IssueRequest, talk: Sequence[Thread], settings: Settings) -> str:
+def _history(request: IssueRequest, conversation_threads: Sequence[Thread], settings: Settings) -> str:
     """What was said on the issue in the last days, as XML; "" if that is only its opening text."""
     room = int(request.chars * HISTORY_SHARE)
-    said = recent_conversations(talk, request.me or (settings.comment.author,), request.now)
-    if room < MIN_CHARS or sum(len(one.turns) for one in said.conversations) < 2:
+    recent = recent_conversations(conversation_threads, request.me or (settings.comment.author,), request.now)
+    if room < MIN_CHARS or sum(len(one.turns) for one in recent.conversations) < 2:
         return ""
-    form = Xml(is_part=True)
-    return render(history_of(said, form, room), form)
+    markup = Xml(is_part=True)
+    return render(history_of(recent, markup, room), markup)
 
 
-def _fitted(context: Context, room: int) -> tuple[Context, int]:
-    """The context without what does not fit, the least important left out first; and how many that is."""
+def _fit(context: Context, chars: int) -> tuple[Context, int]:
+    """The context cut to fit, the least important parts first; and how many were cut."""
     omitted = 0
     for name in ("pages", "open_now", "also_mentioned", "seen_before", "mentioned"):
-        while getattr(context, name) and len(as_xml(context)) > room:
+        while getattr(context, name) and len(as_xml(context)) > chars:
             context = replace(context, **{name: getattr(context, name)[:-1]})
             omitted += 1
     return context, omitted
 
 
-def _answering(candidates: Iterable[Thread], service: QuestionService) -> list[Thread]:
-    return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, service)]
+def _without_questions(candidates: Iterable[Thread], service: QuestionService) -> list[Thread]:
+    return [thread for thread in candidates if _has_answers(thread) or not _is_question(thread, service)]
 
 
 def _has_answers(thread: Thread) -> bool:
     return any(not comment.is_bot and comment.author != thread.author for comment in thread.comments)
 
 
-def _asks(thread: Thread, service: QuestionService) -> bool:
+def _is_question(thread: Thread, service: QuestionService) -> bool:
     texts = (strip_boilerplate(thread.body), thread.title)
     return any(recall_question(text, service.settings.recall_phrases) for text in texts)
 
 
-def _answer(shown: Iterable[Mention], service: QuestionService) -> Context:
-    return with_fixes(Context(mentioned=tuple(shown), searched=service.library.issues), service.library, None)
+def _context_of(mentions: Iterable[Mention], service: QuestionService) -> Context:
+    return with_fixes(Context(mentioned=tuple(mentions), searched=service.library.issues), service.library, None)
 
 
 def _weights(words: str, library: Library) -> Mapping[str, float]:
     return library.rarity(dict.fromkeys(terms(words)))
 
 
-def _part(wanted: Mapping[str, float], text: str) -> float:
-    """The part of the words that a text holds, weighed by their rarity, in 0..1."""
-    return _share(wanted, set(terms(text)))
+def _text_share(weights: Mapping[str, float], text: str) -> float:
+    """The part of the words that a text holds, weighted by their rarity, in 0..1."""
+    return _matched_share(weights, set(terms(text)))
 
 
 class _Candidates(NamedTuple):
     """Threads, best first, and what was said about the words in them."""
 
     threads: list[Thread]
-    said: Mapping[ThreadId, Passage]
+    passages: Mapping[ThreadId, Passage]
 
 
-def _candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
+def _find_candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
     """The threads with enough of the words, in the order of `bot.questions.order`."""
-    wanted = _weights(query.words, service.library)
-    about, messages = _about(query, wanted, service), _said(query, wanted, service)
-    found = threads(service.quiet, dict.fromkeys((*about, *(hit.thread for hit in messages))), None)
-    said = {key: said_in(thread) for key, thread in found.items()}
-    ranked = merged(about, (hit for hit in messages if not _is_request(hit, said.get(hit.thread, ()), service)))
+    weights = _weights(query.words, service.library)
+    thread_hits, message_hits = _search_threads(query, weights, service), _search_messages(query, weights, service)
+    records = threads(service.quiet_library, dict.fromkeys((*thread_hits, *(hit.thread for hit in message_hits))), None)
+    messages_by_thread = {key: messages_of(thread) for key, thread in records.items()}
+    ranked = rank_by_evidence(
+        thread_hits,
+        (hit for hit in message_hits if not _is_request(hit, messages_by_thread.get(hit.thread, ()), service)),
+    )
     if query.phrases:
-        ranked = with_phrases(ranked, query, {key: one.title for key, one in found.items()}, lambda _: said)
-    kept = [
-        (found[key], one)
-        for key, one in ranked
-        if key in found
-        and query.keeps_thread(found[key])
-        and max(one.part, _part(wanted, _text(found[key]))) >= LEAST_PART
+        ranked = filter_by_phrases(
+            ranked, query, {key: thread.title for key, thread in records.items()}, lambda _: messages_by_thread
+        )
+    matches = [
+        (records[key], evidence)
+        for key, evidence in ranked
+        if key in records
+        and query.matches_thread(records[key])
+        and max(evidence.part, _text_share(weights, _thread_text(records[key]))) >= LEAST_PART
     ]
-    passages = passages_of(((thread.id, thread.kind, one.message) for thread, one in kept), query, lambda _: said)
-    return _Candidates([thread for thread, _ in kept], passages)
+    quotes = passages_of(
+        ((thread.id, thread.kind, evidence.message) for thread, evidence in matches),
+        query,
+        lambda _: messages_by_thread,
+    )
+    return _Candidates([thread for thread, _ in matches], quotes)
 
 
-def _is_request(hit: MessageHit, said: Sequence[SaidMessage], service: QuestionService) -> bool:
-    """Whether a comment only asks the bot, which says nothing about the words."""
-    one = found_in(hit, said) if hit.position else None
-    return bool(one and (commands(one.text) or recall_question(one.text, service.settings.recall_phrases)))
+def _is_request(hit: MessageHit, messages: Sequence[ThreadMessage], service: QuestionService) -> bool:
+    """Whether a comment is only a request to the bot, and so says nothing about the words."""
+    message = find_message(hit, messages) if hit.position else None
+    return bool(message and (commands(message.text) or recall_question(message.text, service.settings.recall_phrases)))
 
 
-def _about(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> dict[ThreadId, ThreadEvidence]:
-    """The threads with the best titles, opening texts and digests."""
+def _search_threads(
+    query: SearchQuery, weights: Mapping[str, float], service: QuestionService
+) -> dict[ThreadId, ThreadEvidence]:
+    """The threads whose titles, opening texts and digests match best."""
 
     def keep(entry: IndexEntry) -> bool:
-        is_opened = query.keeps_message(entry.author, None, entry.created_at)
-        return is_opened and _may_be_told(entry, entry.id, query, service)
+        is_wanted = query.matches_message(entry.author, None, entry.created_at)
+        return is_wanted and _may_be_shown(entry, entry.id, query, service)
 
     hits = service.library.search(word_query(query.words), limit=READ, keep=keep)
-    return {hit.entry.id: ThreadEvidence(hit.score, _share(wanted, hit.terms), hit.terms) for hit in hits}
+    return {hit.entry.id: ThreadEvidence(hit.score, _matched_share(weights, hit.terms), hit.terms) for hit in hits}
 
 
-def _said(query: SearchQuery, wanted: Mapping[str, float], service: QuestionService) -> list[MessageHit]:
-    """The best messages. Their entries have no labels: those are compared when the threads are read."""
+def _search_messages(query: SearchQuery, weights: Mapping[str, float], service: QuestionService) -> list[MessageHit]:
+    """The best messages. Their entries have no labels: these are checked when the threads are read."""
 
     def keep(entry: IndexEntry) -> bool:
-        is_wanted = query.keeps_message(entry.author, entry.role, entry.created_at)
-        return is_wanted and _may_be_told(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
+        is_wanted = query.matches_message(entry.author, entry.role, entry.created_at)
+        return is_wanted and _may_be_shown(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
 
-    hits = service.quiet.search_messages(word_query(query.words), limit=READ, keep=keep)
-    return [_message_hit(hit, _share(wanted, hit.terms)) for hit in hits]
+    hits = service.quiet_library.search_messages(word_query(query.words), limit=READ, keep=keep)
+    return [_message_hit(hit, _matched_share(weights, hit.terms)) for hit in hits]
 
 
 def _message_hit(hit: Hit, part: float) -> MessageHit:
-    one, place = hit.entry, message_of(hit.entry.id)
-    return MessageHit(*place, one.author, one.role, one.created_at, hit.score, part, hit.terms)
+    entry, key_and_position = hit.entry, message_of(hit.entry.id)
+    return MessageHit(*key_and_position, entry.author, entry.role, entry.created_at, hit.score, part, hit.terms)
 
 
-def _may_be_told(entry: IndexEntry, key: ThreadId, query: SearchQuery, service: QuestionService) -> bool:
+def _may_be_shown(entry: IndexEntry, key: ThreadId, query: SearchQuery, service: QuestionService) -> bool:
     is_issue = entry.kind.is_on_github and isinstance(key, int)
-    is_told = key not in service.skip and (not service.only or key in service.only)
-    return is_issue and is_told and query.keeps_thread(entry)
+    is_allowed = key not in service.skip and (not service.only or key in service.only)
+    return is_issue and is_allowed and query.matches_thread(entry)
 
 
-def _share(wanted: Mapping[str, float], held: Iterable[str]) -> float:
-    whole = sum(wanted.values())
-    return sum(wanted.get(term, 0.0) for term in held) / whole if whole else 0.0
+def _matched_share(weights: Mapping[str, float], matched_terms: Iterable[str]) -> float:
+    total = sum(weights.values())
+    return sum(weights.get(term, 0.0) for term in matched_terms) / total if total else 0.0
 
 
-def _text(thread: Thread) -> str:
-    said = "\n".join([thread.title, thread.body, *(c.text for c in thread.comments if not c.is_bot)])
-    return said[:MAX_TEXT]
+def _thread_text(thread: Thread) -> str:
+    text = "\n".join([thread.title, thread.body, *(comment.text for comment in thread.comments if not comment.is_bot)])
+    return text[:MAX_TEXT]
 
 
-def _says(mention: Mention, wanted: Mapping[str, float]) -> bool:
+def _is_about(mention: Mention, weights: Mapping[str, float]) -> bool:
     """Whether a passage and the title name most of the topic."""
-    said = mention.passage
-    return said is not None and _part(wanted, f"{mention.title}\n{said.text}") >= LEAST_ABOUT
+    quote = mention.passage
+    return quote is not None and _text_share(weights, f"{mention.title}\n{quote.text}") >= LEAST_ABOUT
 
 
-def _shown(
-    numbers: Iterable[ThreadId], query: SearchQuery, service: QuestionService, said: Mapping[ThreadId, Passage]
+def _cited_mentions(
+    numbers: Iterable[ThreadId], query: SearchQuery, service: QuestionService, passages: Mapping[ThreadId, Passage]
 ) -> list[Mention]:
-    """Each of these issues, or the one that it is a duplicate of, once, with what was said about the words."""
-    found = _mentions(numbers, query.words, CHARS, service)
-    by_original = {key: said[one] for mention in found for one in mention.chain if one in said for key in [mention.id]}
-    return [replace(one, passage=said.get(one.id) or by_original.get(one.id)) for one in found]
+    """Each of these issues or its original, once, with what was said about the words."""
+    mentions = _find_mentions(numbers, query.words, CHARS, service)
+    by_original = {
+        key: passages[one] for mention in mentions for one in mention.chain if one in passages for key in [mention.id]
+    }
+    return [replace(one, passage=passages.get(one.id) or by_original.get(one.id)) for one in mentions]
 
 
-def _mentions(numbers: Iterable[ThreadId], words: str, chars: int, service: QuestionService) -> list[Mention]:
-    """Each of these issues, or the one that it is a duplicate of, once; conversations near to the words."""
-    wanted = list(numbers)
-    asking = Thread(
+def _find_mentions(numbers: Iterable[ThreadId], words: str, chars: int, service: QuestionService) -> list[Mention]:
+    """Each of these issues or its original, once, with conversations close to the words."""
+    ids = list(numbers)
+    query_thread = Thread(
         _ASKING,
         _REFERENCE.sub(" ", words),
-        " ".join(f"#{number}" for number in wanted),
+        " ".join(f"#{number}" for number in ids),
         _ASKING,
         datetime.max.replace(tzinfo=UTC),
     )
-    full, _ = find_mentions(asking, service.place, service.quiet, None, (len(wanted), chars))
-    return [mention for mention in full if mention.id not in service.skip]
+    mentions, _ = find_mentions(query_thread, service.place, service.quiet_library, None, (len(ids), chars))
+    return [mention for mention in mentions if mention.id not in service.skip]

@@ -1,12 +1,12 @@
-"""One order of threads from two kinds of evidence: what they are about, and what was said in them.
+"""Ranks threads by two kinds of evidence: what they are about, and what was said in them.
 
 The title, opening text and digest of a thread are scored together; each of its messages is scored by itself. Both
-scores are in BM25F units, and each counts by the square of the part of the query that is held:
+scores are in BM25F units, and each is multiplied by the square of the part of the query that it holds:
 
     score = thread × part² + 1.5 × best message × part²
 
-So a thread that holds all words in one message stands before those that hold most of them scattered, and one whose
-title says it gains from its opening text too. Chosen on the development archives (docs/evaluation.md): weights from 1
+So a thread with all words in one message comes before threads with most of them scattered, and a thread with a matching
+title also gains from its opening text. Chosen on the development archives (docs/evaluation.md): weights from 1
 to 3 and powers from 2 to 3 find as many.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bot.domain.card import CardId, MessageHit
 
-SAID = 1.5
+MESSAGE_WEIGHT = 1.5
 """Weight of the best message next to its thread."""
 
 
@@ -30,30 +30,37 @@ class ThreadEvidence(NamedTuple):
     message: MessageHit | None = None
 
 
-def merged(
+def rank_by_evidence(
     about: Mapping[CardId, ThreadEvidence], messages: Iterable[MessageHit]
 ) -> list[tuple[CardId, ThreadEvidence]]:
-    """The threads with either kind of evidence, best first; equal ones by id, numbers before texts.
+    """The threads with either kind of evidence, best first; ties by id, numbers before texts.
 
     ``about`` holds the score of each thread by its title, opening text and digest.
     """
     best: dict[CardId, MessageHit] = {}
     for hit in messages:
-        known = best.get(hit.thread)
-        if known is None or _gain(hit.score, hit.part) > _gain(known.score, known.part):
+        current = best.get(hit.thread)
+        if current is None or _contribution(hit.score, hit.part) > _contribution(current.score, current.part):
             best[hit.thread] = hit
-    found = {key: _joined(about.get(key), best.get(key)) for key in dict.fromkeys((*about, *best))}
-    return sorted(found.items(), key=lambda pair: (-pair[1].score, isinstance(pair[0], str), pair[0]))
+    evidence = {key: _combine(about.get(key), best.get(key)) for key in dict.fromkeys((*about, *best))}
+    return sorted(evidence.items(), key=lambda pair: (-pair[1].score, isinstance(pair[0], str), pair[0]))
 
 
-def _joined(about: ThreadEvidence | None, message: MessageHit | None) -> ThreadEvidence:
-    score = _gain(about.score, about.part) if about else 0.0
-    part, held = (about.part, about.terms) if about else (0.0, ())
+def _combine(thread: ThreadEvidence | None, message: MessageHit | None) -> ThreadEvidence:
+    score = _contribution(thread.score, thread.part) if thread else 0.0
+    part, matched_terms = (thread.part, thread.terms) if thread else (0.0, ())
     if message is None:
-        return ThreadEvidence(score, part, held)
-    held = tuple(dict.fromkeys((*held, *message.terms) if part >= message.part else (*message.terms, *held)))
-    return ThreadEvidence(score + SAID * _gain(message.score, message.part), max(part, message.part), held, message)
+        return ThreadEvidence(score, part, matched_terms)
+    matched_terms = tuple(
+        dict.fromkeys((*matched_terms, *message.terms) if part >= message.part else (*message.terms, *matched_terms))
+    )
+    return ThreadEvidence(
+        score + MESSAGE_WEIGHT * _contribution(message.score, message.part),
+        max(part, message.part),
+        matched_terms,
+        message,
+    )
 
 
-def _gain(score: float, part: float) -> float:
+def _contribution(score: float, part: float) -> float:
     return score * part * part

@@ -1,11 +1,11 @@
-"""What was said about the words of a search: the passages to show, and the phrases that must stand there."""
+"""What was said about the words of a search: the passages to show, and the phrases they must contain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bot.domain.card import CardId, MessageHit, Passage, SaidMessage
+from bot.domain.card import CardId, MessageHit, Passage, ThreadMessage
 from bot.domain.kinds import Kind
 from bot.questions.order import ThreadEvidence
 from bot.reading.passage import passage
@@ -16,72 +16,83 @@ if TYPE_CHECKING:
     from bot.questions.requests import ReadMessages
 
 
-def said_in(thread: Thread) -> tuple[SaidMessage, ...]:
+def messages_of(thread: Thread) -> tuple[ThreadMessage, ...]:
     """The messages of a thread, the opening text first."""
     return (
-        SaidMessage(thread.author, thread.role, thread.created_at, thread.body),
-        *(SaidMessage(one.author, one.role, one.created_at, one.text, one.id) for one in thread.comments),
+        ThreadMessage(thread.author, thread.role, thread.created_at, thread.body),
+        *(
+            ThreadMessage(comment.author, comment.role, comment.created_at, comment.text, comment.id)
+            for comment in thread.comments
+        ),
     )
 
 
 def passages_of(
     hits: Iterable[tuple[CardId, Kind, MessageHit | None]], query: SearchQuery, read: ReadMessages
 ) -> dict[CardId, Passage]:
-    """What the best message of each hit says about the words; nothing for hits by their titles alone."""
+    """What the best message of each hit says about the words. Hits by title alone are left out."""
     best = {key: (kind, message) for key, kind, message in hits if message}
-    said = read([hit.thread for _, hit in best.values()]) if best else {}
-    found = {key: (kind, passage_of(hit, query, said.get(hit.thread, ()))) for key, (kind, hit) in best.items()}
-    return {key: one._replace(kind=kind) for key, (kind, one) in found.items() if one}
+    messages = read([hit.thread for _, hit in best.values()]) if best else {}
+    passages = {key: (kind, passage_of(hit, query, messages.get(hit.thread, ()))) for key, (kind, hit) in best.items()}
+    return {key: passage_found._replace(kind=kind) for key, (kind, passage_found) in passages.items() if passage_found}
 
 
-def passage_of(hit: MessageHit, query: SearchQuery, said: Sequence[SaidMessage]) -> Passage | None:
-    """The passage of a message; without its text if that is not at hand, None if only the title holds the words."""
-    one = found_in(hit, said)
-    if one is None:
+def passage_of(hit: MessageHit, query: SearchQuery, messages: Sequence[ThreadMessage]) -> Passage | None:
+    """The passage of a message; without text if the message cannot be read, None if only the title holds the words."""
+    message = find_message(hit, messages)
+    if message is None:
         return Passage(hit.thread, hit.author, hit.role, hit.at)
-    text = passage(one.text, frozenset(hit.terms), query.phrases)
-    return Passage(hit.thread, one.author, one.role, one.at, text, one.comment_id) if text else None
+    text = passage(message.text, frozenset(hit.terms), query.phrases)
+    return Passage(hit.thread, message.author, message.role, message.at, text, message.comment_id) if text else None
 
 
-def found_in(hit: MessageHit, said: Sequence[SaidMessage]) -> SaidMessage | None:
-    """The message of a hit among those of its thread; None if it is not there any more."""
-    at_place = said[hit.position : hit.position + 1]  # elsewhere if messages before it were left out
-    return next((one for one in (*at_place, *said) if (one.author, one.at) == (hit.author, hit.at)), None)
+def find_message(hit: MessageHit, messages: Sequence[ThreadMessage]) -> ThreadMessage | None:
+    """The message of a hit among those of its thread; None if it is gone."""
+    at_position = messages[hit.position : hit.position + 1]  # it moves if earlier messages were left out
+    return next(
+        (message for message in (*at_position, *messages) if (message.author, message.at) == (hit.author, hit.at)), None
+    )
 
 
-def with_phrases(
+def filter_by_phrases(
     ranked: Sequence[tuple[CardId, ThreadEvidence]],
     query: SearchQuery,
     titles: Mapping[CardId, str],
     read: ReadMessages,
 ) -> list[tuple[CardId, ThreadEvidence]]:
-    """Those in which all phrases stand, each with the message that holds most of them.
+    """The threads that contain all phrases, each with the message that contains most of them.
 
-    They stand in the title or in messages that the query wants.
+    Only the title and the messages that match the query count.
     """
-    said = read([key for key, _ in ranked])
-    found = []
+    messages = read([key for key, _ in ranked])
+    kept = []
     for key, evidence in ranked:
-        held = [
-            query.held(one.text) if query.keeps_message(one.author, one.role, one.at) else frozenset[str]()
-            for one in said.get(key, ())
+        phrases = [
+            query.phrases_in(message.text)
+            if query.matches_message(message.author, message.role, message.at)
+            else frozenset[str]()
+            for message in messages.get(key, ())
         ]
-        if len(query.held(titles.get(key, "")).union(*held)) == len(set(query.phrases)):
-            found.append((key, evidence._replace(message=_holding(key, evidence, said.get(key, ()), held))))
-    return found
+        if len(query.phrases_in(titles.get(key, "")).union(*phrases)) == len(set(query.phrases)):
+            kept.append(
+                (key, evidence._replace(message=_message_with_phrases(key, evidence, messages.get(key, ()), phrases)))
+            )
+    return kept
 
 
-def _holding(
-    key: CardId, evidence: ThreadEvidence, said: Sequence[SaidMessage], held: Sequence[frozenset[str]]
+def _message_with_phrases(
+    key: CardId, evidence: ThreadEvidence, messages: Sequence[ThreadMessage], phrases: Sequence[frozenset[str]]
 ) -> MessageHit | None:
-    """The message with most phrases, that of the evidence among equals; None if only the title has them."""
-    known = evidence.message
-    place = max(
-        range(len(held)),
-        key=lambda at: (len(held[at]), known is not None and known.position == at, -at),
+    """The message with most phrases; a tie goes to that of the evidence. None if only the title has them."""
+    best = evidence.message
+    position = max(
+        range(len(phrases)),
+        key=lambda index: (len(phrases[index]), best is not None and best.position == index, -index),
         default=-1,
     )
-    if place < 0 or not held[place] or (known and known.position == place):
-        return known if place >= 0 and held[place] else None
-    one = said[place]
-    return MessageHit(key, place, one.author, one.role, one.at, evidence.score, evidence.part, evidence.terms)
+    if position < 0 or not phrases[position] or (best and best.position == position):
+        return best if position >= 0 and phrases[position] else None
+    message = messages[position]
+    return MessageHit(
+        key, position, message.author, message.role, message.at, evidence.score, evidence.part, evidence.terms
+    )

@@ -1,4 +1,4 @@
-"""The threads that name some files, the open pull requests about them, and the threads one link away from a hit."""
+"""Finds the threads that name some files, the open pull requests about them, and threads one link away from a hit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from bot.domain.card import Card, CardId, Ruling
 from bot.domain.kinds import Kind
 from bot.questions.requests import Cards, FilesRequest
-from bot.questions.smart_search import RankedThread, recency, touches
+from bot.questions.smart_search import RankedThread, files_reason, recency
 from bot.questions.worktree_query import MAX_FILES, is_telling
 
 PER_HIT = 5
-IN_ALL = 20
+MAX_NEIGHBOURS = 20
 _KINDS = ("fix", "duplicate", "reference")
 """Kinds of links, strongest first."""
 
@@ -32,25 +32,29 @@ class Hop(NamedTuple):
 def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Hop, ...]:
     """The neighbours of these hits, at most 5 of each and 20 in all, each once and none a hit itself.
 
-    In the order of the hits; of each the strongest links first, equal ones with the newest threads first.
+    In the order of the hits; for each hit the strongest links first, then the newest threads.
     """
     hits = list(dict.fromkeys(ids))
-    places = {hit: place for place, hit in enumerate(hits)}
+    positions = {hit: position for position, hit in enumerate(hits)}
     near: dict[CardId, list[tuple[CardId, str, str]]] = {hit: [] for hit in hits}
     for link in cards.links(hits):
-        if link.source in places and link.target not in places:
+        if link.source in positions and link.target not in positions:
             near[link.source].append((link.target, link.kind, "to"))
-        elif link.target in places and link.source not in places:
+        elif link.target in positions and link.source not in positions:
             near[link.target].append((link.source, link.kind, "from"))
-    known = cards.cards(dict.fromkeys(key for each in near.values() for key, _, _ in each))
+    neighbours = cards.cards(dict.fromkeys(key for each in near.values() for key, _, _ in each))
     found: dict[CardId, Hop] = {}
     for hit in hits:
-        hops = [Hop(known[key], kind, hit, way) for key, kind, way in near[hit] if key in known and key not in found]
+        hops = [
+            Hop(neighbours[key], kind, hit, direction)
+            for key, kind, direction in near[hit]
+            if key in neighbours and key not in found
+        ]
         best: dict[CardId, Hop] = {}
         for hop in sorted(hops, key=_strongest_first):
             best.setdefault(hop.card.id, hop)
         found |= dict(list(best.items())[:PER_HIT])
-    return tuple(found.values())[:IN_ALL]
+    return tuple(found.values())[:MAX_NEIGHBOURS]
 
 
 def _strongest_first(hop: Hop) -> tuple[int, float, bool, CardId, str]:
@@ -66,8 +70,8 @@ _DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class RelatedAnswer:
-    """The threads that name some files, those that name most of them first, and what was decided in them: threads, each
-    with its newest decision alone. ``pulls`` are the open pull requests about them, as in `open_pulls`."""
+    """The threads that name some files, those with most of them first; ``decisions`` has those with decisions, each
+    with only its newest one. ``pulls`` are the open pull requests about them, as in `open_pulls`."""
 
     threads: tuple[RankedThread, ...] = ()
     decisions: tuple[RankedThread, ...] = ()
@@ -77,67 +81,68 @@ class RelatedAnswer:
 def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
     """Find the threads that name these files, and their decisions, newest first; at most ten of each."""
     now = request.now
-    naming = threads_naming(tuple(dict.fromkeys(request.files))[:MAX_FILES], cards, any_file=True)
+    mentions = threads_naming(tuple(dict.fromkeys(request.files))[:MAX_FILES], cards, any_file=True)
     threads = [
-        RankedThread(card, len(files) * recency(card.updated_at, now), (touches(files),))
-        for card, files in naming.values()
+        RankedThread(card, len(files) * recency(card.updated_at, now), (files_reason(files),))
+        for card, files in mentions.values()
     ]
-    threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_order(one.card.id)))
+    threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_id_order(one.card.id)))
     shown = threads[:NEAR]
-    pulls = open_pulls(naming, [one.card for one in shown], cards)
-    return RelatedAnswer(tuple(shown), decisions_of(naming, now)[:NEAR], pulls[:NEAR])
+    pulls = open_pulls(mentions, [one.card for one in shown], cards)
+    return RelatedAnswer(tuple(shown), decisions_of(mentions, now)[:NEAR], pulls[:NEAR])
 
 
 def open_pulls(
-    naming: dict[CardId, tuple[Card, tuple[str, ...]]], shown: Iterable[Card], cards: Cards
+    mentions: dict[CardId, tuple[Card, tuple[str, ...]]], shown: Iterable[Card], cards: Cards
 ) -> tuple[RankedThread, ...]:
-    """The open pull requests that say that they close one of the ``shown`` issues, then those that name the files, most
-    of them first, then the newest."""
+    """The open pull requests that say they close one of the ``shown`` issues, then those that name most of the files,
+    then the newest."""
     issues = {card.id for card in shown if card.kind == Kind.ISSUE and card.state == "open"}
-    pointing = [link.source for link in cards.links(issues) if link.target in issues] if issues else []
-    candidates = {key: card for key, (card, _) in naming.items()} | cards.cards(dict.fromkeys(pointing))
+    sources = [link.source for link in cards.links(issues) if link.target in issues] if issues else []
+    candidates = {key: card for key, (card, _) in mentions.items()} | cards.cards(dict.fromkeys(sources))
     found: list[tuple[tuple[bool, int, float, tuple[bool, CardId]], RankedThread]] = []
     for key, card in candidates.items():
         closed = [number for number in card.closes if number in issues]
-        files = naming[key][1] if key in naming else ()
+        files = mentions[key][1] if key in mentions else ()
         why = [f"says that it closes {', '.join(f'#{number}' for number in closed)}"] if closed else []
-        why += [touches(files)] if files else []
+        why += [files_reason(files)] if files else []
         if card.kind == Kind.PULL and card.state == "open" and why:
-            place = (not closed, -len(files), -card.updated_at.timestamp(), _order(key))
-            found.append((place, RankedThread(card, 0.0, tuple(why))))
+            sort_key = (not closed, -len(files), -card.updated_at.timestamp(), _id_order(key))
+            found.append((sort_key, RankedThread(card, 0.0, tuple(why))))
     return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
 
 
 def threads_naming(
     paths: Iterable[str], cards: Cards, *, any_file: bool = False
 ) -> dict[CardId, tuple[Card, tuple[str, ...]]]:
-    """The threads that name these files, each with which; without ``any_file`` those that many name are left out."""
+    """The threads that name these files, each with its files. Without ``any_file``, ubiquitous files are ignored."""
     found: dict[CardId, list[str]] = {}
     size = cards.size
     for path in paths:
-        naming = cards.naming(path)
-        for key, forms in naming.items():
-            if any_file or any(is_telling(path, one, len(naming), size) for one in forms):
+        mentions = cards.file_mentions(path)
+        for key, forms in mentions.items():
+            if any_file or any(is_telling(path, form, len(mentions), size) for form in forms):
                 found.setdefault(key, []).append(path)
     return {key: (card, tuple(found[key])) for key, card in cards.cards(found).items()}
 
 
-def decisions_of(naming: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RankedThread, ...]:
-    """The decisions of these threads: of those that name most files first, then the newest."""
-    with_one = [(card, files) for card, files in naming.values() if card.decisions]
-    with_one.sort(key=lambda each: (-len(each[1]), -_moment(newest_decision(each[0])), *_order(each[0].id)))
+def decisions_of(mentions: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RankedThread, ...]:
+    """The newest decision of each of these threads: those that name most files first, then the newest."""
+    decided = [(card, files) for card, files in mentions.values() if card.decisions]
+    decided.sort(key=lambda each: (-len(each[1]), -_moment(newest_decision(each[0])), *_id_order(each[0].id)))
     return tuple(
-        with_newest(card, f"{touches(files)}; {decided_when(newest_decision(card), now)}") for card, files in with_one
+        with_newest(card, f"{files_reason(files)}; {decided_when(newest_decision(card), now)}")
+        for card, files in decided
     )
 
 
 def newest_decision(card: Card) -> Ruling:
-    """Of its decisions the last one, if possible one that stands; of those of one moment the last that is noted."""
+    """The newest of its decisions, if possible one in force; a tie goes to the one listed last."""
     return max(reversed(card.decisions), key=lambda ruling: (not ruling.superseded_by, _moment(ruling)))
 
 
 def with_newest(card: Card, why: str) -> RankedThread:
-    """The thread with its newest decision alone."""
+    """The thread with only its newest decision."""
     return RankedThread(card._replace(decisions=(newest_decision(card),)), 0.0, (why,))
 
 
@@ -156,5 +161,5 @@ def decided_when(ruling: Ruling, now: datetime) -> str:
     return f"decided on {ruling.at.date().isoformat()}"
 
 
-def _order(key: CardId) -> tuple[bool, CardId]:
+def _id_order(key: CardId) -> tuple[bool, CardId]:
     return isinstance(key, str), key

@@ -1,6 +1,6 @@
-"""The requests that people and agents make of a memory, how they name an issue, and what a memory offers (`Cards`).
+"""The questions that people and agents ask a memory, the ways to name an issue, and what a memory offers (`Cards`).
 
-The command line, the tools for agents and the bot's replies fill these; `bot.questions` has one function for each.
+The command line, the tools for agents and the bot's replies create these; `bot.questions` has one function for each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, SaidMessage
+from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadMessage
 from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.reading.search_query import SearchQuery
@@ -23,24 +23,24 @@ DAYS, MAX_DAYS = 7, 30
 """Days of recent conversations: by default, and at most."""
 
 MIN_CHARS, MAX_CHARS = 1_000, 120_000
-"""Limits of the characters of their text, markup included; the larger is about 30,000 tokens."""
+"""Limits of their text in characters, markup included; the larger is about 30,000 tokens."""
 
 
 Keep = Callable[[Card], bool]
 """Whether a thread is wanted."""
 
-ReadMessages = Callable[[Iterable[CardId]], Mapping[CardId, Sequence[SaidMessage]]]
-"""The messages of those threads whose records are at hand, the opening text first."""
+ReadMessages = Callable[[Iterable[CardId]], Mapping[CardId, Sequence[ThreadMessage]]]
+"""The messages of those threads whose records can be read, the opening text first."""
 
 
-def nothing_read(_: Iterable[CardId]) -> dict[CardId, Sequence[SaidMessage]]:
+def nothing_read(_: Iterable[CardId]) -> dict[CardId, Sequence[ThreadMessage]]:
     """For a caller without records."""
     return {}
 
 
 class SearchFilter(NamedTuple):
-    """The threads that are wanted: of this ``state`` and ``kind`` (``all``: any), with all ``labels``, opened by
-    ``author``, changed since then. Labels and logins ignore case."""
+    """Selects threads of this ``state`` and ``kind`` (``all``: any), with all ``labels``, opened by ``author``, changed
+    since then. Labels and logins ignore case."""
 
     state: str = "all"
     kind: str = "all"
@@ -48,7 +48,7 @@ class SearchFilter(NamedTuple):
     author: str = ""
     since: datetime | None = None
 
-    def keeps(self, card: Card) -> bool:
+    def matches(self, card: Card) -> bool:
         return (
             self.state in ("all", card.state)
             and self.kind in ("all", card.kind)
@@ -59,11 +59,11 @@ class SearchFilter(NamedTuple):
 
 
 class WordSearch(NamedTuple):
-    """Find at most ``limit`` threads of this choice by a query; if its kind is ``session``, messages of transcripts; if
-    it is ``all``, both.
+    """Find at most ``limit`` threads that pass the filter ``choice``: messages of transcripts if its kind is
+    ``session``, both if it is ``all``.
 
-    ``words`` are those that were typed, ``query`` what they mean (None: just words). ``expand`` adds the threads one
-    link away. ``logs`` are transcripts besides those that the settings name.
+    ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``expand`` adds the threads one link
+    away. ``logs`` are transcripts in addition to those in the settings.
     """
 
     words: str
@@ -74,23 +74,25 @@ class WordSearch(NamedTuple):
     query: SearchQuery | None = None
 
     @property
-    def meant(self) -> SearchQuery:
+    def parsed_query(self) -> SearchQuery:
         return self.query or SearchQuery(self.words)
 
     @property
     def is_of_sessions(self) -> bool:
-        return self.choice.kind == "session" or self.meant.kinds == {Kind.SESSION}
+        return self.choice.kind == "session" or self.parsed_query.kinds == {Kind.SESSION}
 
     @property
     def takes_sessions(self) -> bool:
         """Whether it also searches sessions, after the threads."""
-        is_for_all = self.choice.kind == "all" and (not self.meant.kinds or Kind.SESSION in self.meant.kinds)
+        is_for_all = self.choice.kind == "all" and (
+            not self.parsed_query.kinds or Kind.SESSION in self.parsed_query.kinds
+        )
         return is_for_all and not set(self.filters_without_sessions) - {"expand"}
 
     @property
     def filters_without_sessions(self) -> tuple[str, ...]:
-        """The filters in use that sessions do not have."""
-        choice, query = self.choice, self.meant
+        """The filters in use that do not exist for sessions."""
+        choice, query = self.choice, self.parsed_query
         filters = {
             "state": choice.state != "all" or query.states,
             "label": choice.labels or query.labels,
@@ -103,14 +105,14 @@ class WordSearch(NamedTuple):
 
     @property
     def since(self) -> datetime | None:
-        """The moment that messages of sessions may not be older than."""
-        return max(filter(None, (self.choice.since, self.meant.after)), default=None)
+        """The earliest time of messages of sessions."""
+        return max(filter(None, (self.choice.since, self.parsed_query.after)), default=None)
 
 
 class OrganisationRequest(NamedTuple):
     """Find at most ``limit`` threads of an organisation's repositories; ``words`` and ``query`` are as in `WordSearch`.
 
-    The index knows when a thread was opened and closed, and no other change of it.
+    The index knows when a thread was opened and closed, and no other changes.
     """
 
     words: str
@@ -119,24 +121,24 @@ class OrganisationRequest(NamedTuple):
     query: SearchQuery | None = None
 
     @property
-    def meant(self) -> SearchQuery:
+    def parsed_query(self) -> SearchQuery:
         return self.query or SearchQuery(self.words)
 
-    def keeps(self, card: Card) -> bool:
+    def matches(self, card: Card) -> bool:
         """Whether this thread passes all filters, and its title has the phrases."""
-        query = self.meant
+        query = self.parsed_query
         return (
-            self.choice.keeps(card)
-            and query.keeps_thread(card)
-            and query.keeps_message(card.author, None, card.created_at)
-            and len(query.held(card.title)) == len({*query.phrases})
+            self.choice.matches(card)
+            and query.matches_thread(card)
+            and query.matches_message(card.author, None, card.created_at)
+            and len(query.phrases_in(card.title)) == len({*query.phrases})
         )
 
 
 class SmartSearch(NamedTuple):
-    """Find at most ``limit`` threads about this query, or without one about the work in the checkout, as of ``now``.
+    """Find at most ``limit`` threads about this query or, without one, about the work in the checkout, as of ``now``.
 
-    ``words`` are those that were typed, ``query`` what they mean (None: just words). ``keep`` filters threads.
+    ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``keep`` filters threads.
     """
 
     words: str
@@ -147,12 +149,12 @@ class SmartSearch(NamedTuple):
     query: SearchQuery | None = None
 
     @property
-    def meant(self) -> SearchQuery:
+    def parsed_query(self) -> SearchQuery:
         return self.query or SearchQuery(self.words)
 
 
 class WorkRequest(NamedTuple):
-    """Tell what matters for the work in a checkout."""
+    """Find what matters for the work in a checkout."""
 
     worktree: Worktree
     now: datetime
@@ -166,7 +168,7 @@ class FilesRequest(NamedTuple):
 
 
 class ThreadRequest(NamedTuple):
-    """Read the thread that somebody names ``name``, with at most ``chars`` characters of its conversation. ``expand``
+    """Read the thread called ``name``, with at most ``chars`` characters of its conversation. ``expand``
     adds the threads one link away."""
 
     name: str
@@ -175,9 +177,9 @@ class ThreadRequest(NamedTuple):
 
 
 class IssueRequest(NamedTuple):
-    """Tell what memory knows of an issue, with at most ``chars`` characters of other people's words.
+    """Report what memory knows about an issue, with at most ``chars`` characters of other people's words.
 
-    ``me``: the logins that are the agent's own, by default the bot's.
+    ``me``: the agent's own logins, by default the bot's.
     """
 
     issue: Issue
@@ -187,7 +189,7 @@ class IssueRequest(NamedTuple):
 
 
 class DraftRequest(NamedTuple):
-    """Tell what the bot would say about an issue with this title and body, if somebody opened it ``now``."""
+    """Ask what the bot would say about an issue with this title and body, opened ``now``."""
 
     title: str
     body: str
@@ -195,7 +197,7 @@ class DraftRequest(NamedTuple):
 
 
 class HistoryRequest(NamedTuple):
-    """Tell what was said in some threads in the last days before ``now``, in at most ``chars`` characters."""
+    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters."""
 
     now: datetime
     me: tuple[str, ...] = ()
@@ -204,7 +206,7 @@ class HistoryRequest(NamedTuple):
 
 
 class Cards(Protocol):
-    """The cards of all threads of a repository; `bot.local_cache` has those on this machine."""
+    """The cards of all threads of a repository; `bot.local_cache` implements it on this machine."""
 
     @property
     def size(self) -> int:
@@ -243,22 +245,22 @@ class Cards(Protocol):
         ...
 
     def newest(self, limit: int, keep: Keep) -> list[Card]:
-        """The ``limit`` threads that changed last among those that ``keep`` lets through."""
+        """The ``limit`` threads that changed last, among those that ``keep`` accepts."""
         ...
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of those threads that are known."""
         ...
 
-    def naming(self, path: str) -> dict[CardId, tuple[str, ...]]:
-        """The threads that name this file, each with its spellings: paths of which one ends as the other does."""
+    def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
+        """The threads that name this file, each with its spellings. Two paths match if one ends with the other."""
         ...
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
         """The links from and to these threads."""
         ...
 
-    def decided(self, limit: int) -> list[Card]:
+    def recently_decided(self, limit: int) -> list[Card]:
         """The threads with the newest decisions, newest first."""
         ...
 
@@ -275,7 +277,7 @@ _ADDRESS = (
 
 
 class Issue(NamedTuple):
-    """An issue or pull request as somebody names it; ``repo`` is OWNER/NAME, or "" if they do not say."""
+    """An issue or pull request as somebody named it; ``repo`` is OWNER/NAME, or "" if not given."""
 
     number: int
     repo: str = ""
@@ -285,31 +287,31 @@ class Issue(NamedTuple):
         return not self.repo or not repo or self.repo.casefold() == repo.casefold()
 
     def within(self, repo: str) -> int:
-        """Its number in this repository. UserError if it names another one."""
+        """Its number in this repository. Raises UserError if it belongs to another one."""
         if self.is_of(repo):
             return self.number
         raise UserError(f"{self.repo}#{self.number} is no issue of {repo}: name its repository with --repo {self.repo}")
 
 
-def issue_named(text: str) -> Issue | None:
-    """The issue that ``42``, ``#42``, ``OWNER/NAME#42`` or the address of its page names; None for anything else."""
+def parse_issue(text: str) -> Issue | None:
+    """Parse ``42``, ``#42``, ``OWNER/NAME#42`` or the address of an issue's page; None for anything else."""
     text = text.strip()
-    if found := re.fullmatch(_ADDRESS, text, re.ASCII | re.IGNORECASE):
-        return Issue(int(found["number"]), found["repo"])
-    found = re.fullmatch(_ISSUE, text, re.ASCII)
-    return Issue(int(found["number"] or found["digits"]), found["repo"] or "") if found else None
+    if match := re.fullmatch(_ADDRESS, text, re.ASCII | re.IGNORECASE):
+        return Issue(int(match["number"]), match["repo"])
+    match = re.fullmatch(_ISSUE, text, re.ASCII)
+    return Issue(int(match["number"] or match["digits"]), match["repo"] or "") if match else None
 
 
 def keys_of(text: str, repo: str = "") -> list[ThreadId]:
-    """The ids that this name of a thread may stand for in the memory of ``repo``, the likeliest first.
+    """The ids that this name of a thread may mean in the memory of ``repo``, the likeliest first.
 
-    A number goes before a text of the same digits, and a text that looks like an issue elsewhere before its number.
+    A number comes before a text of the same digits; a text that looks like an issue elsewhere comes before its number.
     """
-    from bot.domain.thread_json import clean  # a search has no use for it
+    from bot.domain.thread_json import clean  # a search does not need it
 
     name = clean(text)[:MAX_NAME].strip()
     names = list(dict.fromkeys((name.removeprefix("#"), name)))
-    named = issue_named(name)
-    if named is None or not named.is_of(repo):
+    issue = parse_issue(name)
+    if issue is None or not issue.is_of(repo):
         return [*names]
-    return [*names, named.number] if named.repo else [named.number, *names]
+    return [*names, issue.number] if issue.repo else [issue.number, *names]

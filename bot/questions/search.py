@@ -1,4 +1,4 @@
-"""Searches by words, with filters: the threads, and what was said in them."""
+"""Searches threads by words, with filters, and finds what was said in them."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class SessionHits(NamedTuple):
     searched: int
 
 
-def search_memory(asked: WordSearch, cards: Cards, read: ReadMessages = nothing_read) -> ThreadHits:
-    """Find the threads that the words name by number (``#48``), then those that hold enough of the words.
+def search_memory(request: WordSearch, cards: Cards, read: ReadMessages = nothing_read) -> ThreadHits:
+    """Find the threads whose numbers are in the words (``#48``), then those that hold enough of the words.
 
-    Without words: those that the qualifiers let through, the one that changed last first.
+    Without words: those that match the qualifiers, the one that changed last first.
     """
-    query, limit = asked.meant, asked.limit
-    keep = None if asked.choice == SearchFilter() else asked.choice.keeps
+    query, limit = request.parsed_query, request.limit
+    keep = None if request.choice == SearchFilter() else request.choice.matches
     hits = find_threads(query, cards, read, limit=limit, keep=keep)
-    found = {one.card.id: one for one in hits}
+    by_id = {hit.card.id: hit for hit in hits}
     numbers = query.numbers[:limit]
     by_number = cards.cards(numbers) if numbers else {}
     named = [
         by_number[n]
         for n in numbers
-        if n in by_number and asked.choice.keeps(by_number[n]) and query.keeps_thread(by_number[n])
+        if n in by_number and request.choice.matches(by_number[n]) and query.matches_thread(by_number[n])
     ]
-    first = {card.id: found.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
-    shown = tuple({**first, **found}.values())[:limit]
-    said = passages_of(((one.card.id, one.card.kind, one.message) for one in shown), query, read)
-    if not asked.expand:
-        return ThreadHits(shown, passages=said)
+    named_hits = {card.id: by_id.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
+    shown = tuple({**named_hits, **by_id}.values())[:limit]
+    passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in shown), query, read)
+    if not request.expand:
+        return ThreadHits(shown, passages=passages)
     from bot.questions.related import expand
 
-    return ThreadHits(shown, expand([one.card.id for one in shown], cards), said)
+    return ThreadHits(shown, expand([hit.card.id for hit in shown], cards), passages)

@@ -1,7 +1,7 @@
-"""Search that knows the work at hand: ranks threads by the words and by what the checkout says.
+"""Ranks threads by the words of a search and by the work in the checkout.
 
-A thread's rank is ``(text × age + 0.2 × files) × 1.3 where it is the branch's``: ``text`` is its score as a share of
-the best one's, 1 where the branch or its commits name it outright. Equal ranks: the one that changed last, then by id.
+A thread's score is ``text × age + 0.2 × files``, × 1.3 for a thread of the branch. ``text`` is its search score as a
+share of the best one, or 1 if the branch or its commits name it. Ties: the thread that changed last, then by id.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from bot.reading.analyzer import terms, token_terms, tokens
 
 CANDIDATES = 50
 SHOWN = 20
-PER_FILE = 0.2
-NAMED = 1.3
+FILE_BONUS = 0.2
+NAMED_FACTOR = 1.3
 _AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
-_BESIDE = 0.3
+_CHECKOUT_WEIGHT = 0.3
 """Weight of the checkout's query next to typed words."""
 
-_ASKED_FOR = 2.0
-"""The share of a thread that the words name by its number, which puts it first."""
+_NUMBER_SHARE = 2.0
+"""The share of a thread whose number is in the words: it comes first."""
 
-_LEAST_OF_BRANCH = 0.4
-_LEAST_TERMS = 2
-"""How much of a branch's name a thread has to hold, by rarity and in words, where nothing else speaks for it. On
-made-up branches of three projects 0.4 finds more than 0.5 and speaks no more often where there is no issue, which one
-word would."""
+_MIN_BRANCH_PART = 0.4
+_MIN_BRANCH_TERMS = 2
+"""How much of a branch's name a thread must hold, by rarity and in words, if there is no other evidence. On made-up
+branches of three projects, 0.4 finds more than 0.5 and is no more often wrong where there is no issue; a single word
+would be."""
 
 _MAX_REASONS = 4
 _MAX_WORDS = 4
 _MAX_TEXT = 60
 _MAX_CHAIN = 10
-_LEAST_NAME = 6
+_MIN_BRANCH_NAME = 6
 
 
 class RankedThread(NamedTuple):
-    """A thread, its rank's number (≥ 0) and the reasons for it in a few words each; they hold strangers' text.
+    """A thread, its score (≥ 0) and the reasons for it, a few words each; they may contain strangers' text.
 
-    ``message`` is the best message about the words, if there is one.
+    ``message`` is the message that best matches the words, if there is one.
     """
 
     card: Card
@@ -56,7 +56,7 @@ class RankedThread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmartSearchAnswer:
-    """The relevant threads, best first, and what was said there about the words; the signals they were ranked by, and
+    """The relevant threads, best first, with what was said there about the words; the signals used for the ranking, and
     those that could not be used."""
 
     hits: tuple[RankedThread, ...] = ()
@@ -67,10 +67,10 @@ class SmartSearchAnswer:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A thread with its share of the best score, the terms and files it has in common, and the reasons that name it."""
+    """A thread with its share of the best score, the terms and files in common, and the reasons that name it."""
 
     card: Card
-    base: float = 0.0
+    text_score: float = 0.0
     terms: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -83,223 +83,241 @@ class _Candidate:
 class _Pool:
     cards: Cards
     keep: Keep
-    found: dict[CardId, _Candidate] = field(default_factory=dict)
+    candidates: dict[CardId, _Candidate] = field(default_factory=dict)
 
-    def at(self, card: Card) -> _Candidate | None:
+    def get(self, card: Card) -> _Candidate | None:
         """The candidate of this thread, created if missing; None if the thread may not be shown."""
-        if card.id not in self.found:
+        if card.id not in self.candidates:
             if not self.keep(card):
                 return None
-            self.found[card.id] = _Candidate(card)
-        return self.found[card.id]
+            self.candidates[card.id] = _Candidate(card)
+        return self.candidates[card.id]
 
     def prefetch(self, ids: Iterable[CardId]) -> list[_Candidate]:
-        """The candidates of these threads, as far as they are known."""
+        """The candidates of those threads that are known."""
         known = self.cards.cards(ids)
-        return [one for card in known.values() if (one := self.at(card)) is not None]
+        return [candidate for card in known.values() if (candidate := self.get(card)) is not None]
 
 
 def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read) -> SmartSearchAnswer:
-    """Find the threads about some words, or without words those about the work in the checkout.
+    """Find the threads about some words or, without words, about the work in the checkout.
 
-    With words a hit holds half of them by rarity. Without, it has evidence: the branch or its commits name it, it names
-    a file that is worked on (and few others do), or it holds two words of the branch's name, and two fifths of it.
-    A duplicate is replaced by the thread that it duplicates.
+    With words, a hit holds half of them by rarity. Without, it needs evidence: the branch or its commits name it, it is
+    one of few that name a file being changed, or it holds two words and two fifths of the branch's name. A duplicate is
+    replaced by its original.
     """
     checkout, now = request.worktree, request.now
-    query = request.meant
-    signs = worktree_query(checkout)
-    pool = _Pool(cards, lambda card: query.keeps_thread(card) and (request.keep is None or request.keep(card)))
-    if terms(query.words) or query.is_narrow or query.numbers:
-        _by_words(request, signs, pool, read)
+    query = request.parsed_query
+    signals = worktree_query(checkout)
+    pool = _Pool(cards, lambda card: query.matches_thread(card) and (request.keep is None or request.keep(card)))
+    if terms(query.words) or query.has_filters or query.numbers:
+        _add_by_words(request, signals, pool, read)
     else:
-        _by_checkout(signs, pool)
-    _name(pool, signs, checkout.branch)
-    _fold(pool)
-    text = f"{query.words} ; {signs.text}"
+        _add_by_checkout(signals, pool)
+    _add_name_reasons(pool, signals, checkout.branch)
+    _fold_duplicates(pool)
+    text = f"{query.words} ; {signals.text}"
     ranked = [
-        RankedThread(one.card, _score(one, now), _why(one, text, now), one.message)
-        for one in pool.found.values()
-        if one.has_evidence
+        RankedThread(candidate.card, _score(candidate, now), _reasons(candidate, text, now), candidate.message)
+        for candidate in pool.candidates.values()
+        if candidate.has_evidence
     ]
     hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
-    said = passages_of(((one.card.id, one.card.kind, one.message) for one in hits), query, read)
-    return SmartSearchAnswer(hits, signs.used, _unused(checkout, signs), said)
+    passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in hits), query, read)
+    return SmartSearchAnswer(hits, signals.used, _unused_signals(checkout, signals), passages)
 
 
 def recency(updated: datetime, now: datetime) -> float:
-    """1.5 for what changed in the last hour, 1.3 in the last day, 1.1 in the last week, else 1."""
+    """1.5 for a change in the last hour, 1.3 in the last day, 1.1 in the last week, else 1."""
     return next((factor for age, factor in _AGES if now - updated <= age), 1.0)
 
 
-def plain(text: str) -> str:
-    """A path or a name on one line, and not too long for a reason."""
+def short_line(text: str) -> str:
+    """A path or name on one line, cut to the length of a reason."""
     line = "".join(char if char.isprintable() else "?" for char in text)
     return line if len(line) <= _MAX_TEXT else f"…{line[1 - _MAX_TEXT :]}"
 
 
-def reference(key: CardId) -> str:
+def thread_reference(key: CardId) -> str:
     """How a thread is named in a reason."""
-    return f"#{key}" if isinstance(key, int) else plain(key)
+    return f"#{key}" if isinstance(key, int) else short_line(key)
 
 
-def touches(files: Iterable[str]) -> str:
-    """The reason that a thread names these files, of which there is one at least."""
+def files_reason(files: Iterable[str]) -> str:
+    """The reason that a thread names these files (at least one)."""
     first, *more = files
-    return f"touches {plain(first)}" + (f" and {len(more)} more" if more else "")
+    return f"touches {short_line(first)}" + (f" and {len(more)} more" if more else "")
 
 
-def written(text: str, found: Iterable[str]) -> list[str]:
-    """How these terms are written in a text, at most four, each once."""
+def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
+    """How a text spells these terms: at most four, each once."""
     forms: dict[str, str] = {}
     for token in tokens(text):
         for term in token_terms(token):
             forms.setdefault(term, token.lower() if token.isalpha() else token)
-    return list(dict.fromkeys(plain(forms[term]) for term in found if term in forms))[:_MAX_WORDS]
+    return list(dict.fromkeys(short_line(forms[term]) for term in wanted_terms if term in forms))[:_MAX_WORDS]
 
 
-def _by_words(request: SmartSearch, signs: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
-    query = request.meant
-    named = {*signs.tickets, *signs.mentioned}
-    theirs = _files(signs.files, pool.cards)
-    found = find_threads(query, pool.cards, read, limit=CANDIDATES, keep=request.keep)
-    if named or theirs:
-        wanted = (named | theirs.keys()) - {one.card.id for one in found}
+def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
+    query = request.parsed_query
+    named = {*signals.tickets, *signals.mentioned}
+    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    hits = find_threads(query, pool.cards, read, limit=CANDIDATES, keep=request.keep)
+    if named or files_by_thread:
+        missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
-        def is_wanted(card: Card) -> bool:
-            return card.id in wanted and pool.keep(card)
+        def is_missing(card: Card) -> bool:
+            return card.id in missing and pool.keep(card)
 
-        found += find_threads(query, pool.cards, read, limit=CANDIDATES, keep=is_wanted)
-    shares = _shares(found)
-    implied = _shares(_search(signs.weights, pool)) if signs.weights else {}
-    total = {one.card.id: shares[one.card.id] + _BESIDE * implied.get(one.card.id, 0.0) for one in found}
+        hits += find_threads(query, pool.cards, read, limit=CANDIDATES, keep=is_missing)
+    shares = _score_shares(hits)
+    checkout_shares = _score_shares(_search(signals.weights, pool)) if signals.weights else {}
+    total = {
+        hit.card.id: shares[hit.card.id] + _CHECKOUT_WEIGHT * checkout_shares.get(hit.card.id, 0.0) for hit in hits
+    }
     best = max(total.values(), default=0.0) or 1.0
-    for one in found:
-        candidate = pool.at(one.card)
+    for hit in hits:
+        candidate = pool.get(hit.card)
         if candidate is not None:
-            candidate.base, candidate.terms, candidate.has_evidence = total[one.card.id] / best, one.terms, True
-            candidate.files = tuple(path for path, _ in theirs.get(one.card.id, ()))
-            candidate.message = one.message
-    for asked in pool.prefetch(query.numbers):
-        asked.base, asked.has_evidence, asked.named = _ASKED_FOR, True, (f"you name {reference(asked.card.id)}",)
+            candidate.text_score, candidate.terms, candidate.has_evidence = total[hit.card.id] / best, hit.terms, True
+            candidate.files = tuple(path for path, _ in files_by_thread.get(hit.card.id, ()))
+            candidate.message = hit.message
+    for numbered in pool.prefetch(query.numbers):
+        numbered.text_score, numbered.has_evidence, numbered.named = (
+            _NUMBER_SHARE,
+            True,
+            (f"you name {thread_reference(numbered.card.id)}",),
+        )
 
 
-def _by_checkout(signs: WorktreeQuery, pool: _Pool) -> None:
-    if signs.weights:
-        found = _search(signs.weights, pool)
-        shares = _shares(found)
-        for one in found:
-            candidate = pool.at(one.card)
+def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
+    if signals.weights:
+        hits = _search(signals.weights, pool)
+        shares = _score_shares(hits)
+        for hit in hits:
+            candidate = pool.get(hit.card)
             if candidate is not None:
-                candidate.base, candidate.terms = shares[one.card.id], one.terms
-    if len(signs.telling) >= _LEAST_TERMS:
-        for one in pool.cards.search(signs.telling, limit=CANDIDATES, keep=pool.keep, floor=_LEAST_OF_BRANCH):
-            candidate = pool.at(one.card)
-            if candidate is not None and len(one.terms) >= _LEAST_TERMS:
+                candidate.text_score, candidate.terms = shares[hit.card.id], hit.terms
+    if len(signals.telling) >= _MIN_BRANCH_TERMS:
+        for hit in pool.cards.search(signals.telling, limit=CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_PART):
+            candidate = pool.get(hit.card)
+            if candidate is not None and len(hit.terms) >= _MIN_BRANCH_TERMS:
                 candidate.has_evidence = True
-                candidate.terms = tuple(dict.fromkeys((*one.terms, *candidate.terms)))
-    theirs = _files(signs.files, pool.cards)
-    for candidate in pool.prefetch(theirs):
-        files = theirs[candidate.card.id]
+                candidate.terms = tuple(dict.fromkeys((*hit.terms, *candidate.terms)))
+    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    for candidate in pool.prefetch(files_by_thread):
+        files = files_by_thread[candidate.card.id]
         candidate.files = tuple(path for path, _ in files)
-        candidate.has_evidence |= any(tells for _, tells in files)
-    for candidate in pool.prefetch((*signs.tickets, *signs.mentioned)):
-        candidate.base, candidate.has_evidence = 1.0, True
+        candidate.has_evidence |= any(is_distinctive for _, is_distinctive in files)
+    for candidate in pool.prefetch((*signals.tickets, *signals.mentioned)):
+        candidate.text_score, candidate.has_evidence = 1.0, True
 
 
 def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
     return pool.cards.search(weights, limit=CANDIDATES, keep=pool.keep)
 
 
-def _shares(found: list[CardHit]) -> dict[CardId, float]:
-    best = max((one.score for one in found), default=0.0)
-    return {one.card.id: one.score / best if best > 0 else 0.0 for one in found}
+def _score_shares(hits: list[CardHit]) -> dict[CardId, float]:
+    best = max((hit.score for hit in hits), default=0.0)
+    return {hit.card.id: hit.score / best if best > 0 else 0.0 for hit in hits}
 
 
-def _files(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
+def _files_by_thread(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
     found: dict[CardId, list[tuple[str, bool]]] = {}
     size = cards.size
     for path in paths:
-        naming = cards.naming(path)
-        for key, written in naming.items():
-            tells = any(is_telling(path, one, len(naming), size) for one in written)
-            found.setdefault(key, []).append((path, tells))
+        mentions = cards.file_mentions(path)
+        for key, forms in mentions.items():
+            is_distinctive = any(is_telling(path, form, len(mentions), size) for form in forms)
+            found.setdefault(key, []).append((path, is_distinctive))
     return found
 
 
-def _name(pool: _Pool, signs: WorktreeQuery, branch: str) -> None:
-    for key, one in pool.found.items():
-        if key in signs.tickets:
-            one.is_named, one.named = True, (f"the branch names {reference(key)}",)
-        elif _holds(one.card, branch):
-            one.is_named, one.named = True, ("names the branch",)
-        elif key in signs.mentioned:
-            one.named = (f"a commit names {reference(key)}",)
+def _add_name_reasons(pool: _Pool, signals: WorktreeQuery, branch: str) -> None:
+    for key, candidate in pool.candidates.items():
+        if key in signals.tickets:
+            candidate.is_named, candidate.named = True, (f"the branch names {thread_reference(key)}",)
+        elif _contains_branch_name(candidate.card, branch):
+            candidate.is_named, candidate.named = True, ("names the branch",)
+        elif key in signals.mentioned:
+            candidate.named = (f"a commit names {thread_reference(key)}",)
 
 
-def _holds(card: Card, branch: str) -> bool:
-    """Whether the thread's text has the branch's name; a short word would be in many."""
-    if len(branch) < _LEAST_NAME or branch.isalpha():
+def _contains_branch_name(card: Card, branch: str) -> bool:
+    """Whether the thread's text contains the branch's name. Short names are ignored: many threads contain them."""
+    if len(branch) < _MIN_BRANCH_NAME or branch.isalpha():
         return False
-    texts = (card.title, card.summary, card.ending.quote, *card.keywords, *(each.text for each in card.decisions))
+    texts = (
+        card.title,
+        card.summary,
+        card.ending.quote,
+        *card.keywords,
+        *(decision.text for decision in card.decisions),
+    )
     return any(branch.casefold() in text.casefold() for text in texts)
 
 
-def _fold(pool: _Pool) -> None:
-    """Put duplicates in the place of the thread at the end of their chain, where that one may be shown."""
-    for key in [key for key, one in pool.found.items() if one.card.duplicate_of is not None and one.has_evidence]:
-        target = _canonical(pool.found[key].card, pool)
+def _fold_duplicates(pool: _Pool) -> None:
+    """Merge duplicates into the thread at the end of their chain, if it may be shown."""
+    for key in [
+        key
+        for key, duplicate in pool.candidates.items()
+        if duplicate.card.duplicate_of is not None and duplicate.has_evidence
+    ]:
+        target = _canonical(pool.candidates[key].card, pool)
         if target is None:
             continue
-        one = pool.found.pop(key)
-        named = tuple(f"{reason}, a duplicate" if "#" in reason else f"its duplicate {reason}" for reason in one.named)
-        target.base = max(target.base, one.base)
-        target.terms = tuple(dict.fromkeys((*target.terms, *one.terms)))
-        target.files = tuple(dict.fromkeys((*target.files, *one.files)))
+        duplicate = pool.candidates.pop(key)
+        named = tuple(
+            f"{reason}, a duplicate" if "#" in reason else f"its duplicate {reason}" for reason in duplicate.named
+        )
+        target.text_score = max(target.text_score, duplicate.text_score)
+        target.terms = tuple(dict.fromkeys((*target.terms, *duplicate.terms)))
+        target.files = tuple(dict.fromkeys((*target.files, *duplicate.files)))
         target.named = tuple(dict.fromkeys((*target.named, *named)))
-        target.is_named |= one.is_named
-        target.message = target.message or one.message
+        target.is_named |= duplicate.is_named
+        target.message = target.message or duplicate.message
         target.has_evidence = True
 
 
 def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
-    walked = [card.id]
-    while card.duplicate_of is not None and card.duplicate_of not in walked and len(walked) <= _MAX_CHAIN:
-        known = pool.cards.cards([card.duplicate_of])
-        if card.duplicate_of not in known:
+    seen = [card.id]
+    while card.duplicate_of is not None and card.duplicate_of not in seen and len(seen) <= _MAX_CHAIN:
+        originals = pool.cards.cards([card.duplicate_of])
+        if card.duplicate_of not in originals:
             break
-        card = known[card.duplicate_of]
-        walked.append(card.id)
-    return pool.at(card) if len(walked) > 1 and card.duplicate_of not in walked else None
+        card = originals[card.duplicate_of]
+        seen.append(card.id)
+    return pool.get(card) if len(seen) > 1 and card.duplicate_of not in seen else None
 
 
-def _score(one: _Candidate, now: datetime) -> float:
-    score = one.base * recency(one.card.updated_at, now) + PER_FILE * len(one.files)
-    return score * NAMED if one.is_named else score
+def _score(candidate: _Candidate, now: datetime) -> float:
+    score = candidate.text_score * recency(candidate.card.updated_at, now) + FILE_BONUS * len(candidate.files)
+    return score * NAMED_FACTOR if candidate.is_named else score
 
 
-def _best_first(one: RankedThread) -> tuple[float, float, bool, CardId]:
-    return -one.score, -one.card.updated_at.timestamp(), isinstance(one.card.id, str), one.card.id
+def _best_first(thread: RankedThread) -> tuple[float, float, bool, CardId]:
+    return -thread.score, -thread.card.updated_at.timestamp(), isinstance(thread.card.id, str), thread.card.id
 
 
-def _why(one: _Candidate, text: str, now: datetime) -> tuple[str, ...]:
-    told = [*one.named[:2]]
-    if one.files:
-        told.append(touches(one.files))
-    if words := written(text, one.terms):
-        told.append(f"both speak of {', '.join(words)}")
-    if recency(one.card.updated_at, now) > 1:
-        told.append(_changed(now - one.card.updated_at))
-    return tuple(told[:_MAX_REASONS])
+def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]:
+    reasons = [*candidate.named[:2]]
+    if candidate.files:
+        reasons.append(files_reason(candidate.files))
+    if words := spellings(text, candidate.terms):
+        reasons.append(f"both speak of {', '.join(words)}")
+    if recency(candidate.card.updated_at, now) > 1:
+        reasons.append(_age_reason(now - candidate.card.updated_at))
+    return tuple(reasons[:_MAX_REASONS])
 
 
-def _changed(age: timedelta) -> str:
+def _age_reason(age: timedelta) -> str:
     if age <= timedelta(hours=1):
         return "changed in the last hour"
     return "changed in the last day" if age <= timedelta(days=1) else "changed in the last week"
 
 
-def _unused(checkout: Worktree, signs: WorktreeQuery) -> tuple[str, ...]:
-    says_nothing = checkout.branch and not signs.telling and not signs.tickets
+def _unused_signals(checkout: Worktree, signals: WorktreeQuery) -> tuple[str, ...]:
+    says_nothing = checkout.branch and not signals.telling and not signals.tickets
     more = ("branch: its name has no telling word",) if says_nothing else ()
     return (*checkout.unused, *more)

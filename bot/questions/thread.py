@@ -1,4 +1,4 @@
-"""A thread's conversation within a budget: all of it, or the messages that tell most."""
+"""A thread's conversation within a budget: all of it, or the most informative messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.comment.clean_text import account, cut
+from bot.comment.clean_text import account, truncate
 from bot.comment.prompt import visible
 from bot.domain.card import Card
 from bot.domain.thread import Message, Thread
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from bot.questions.related import Hop
 
 OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
-"""Parts of the budget for the opening text and for any one comment, where not all of it fits."""
+"""Shares of the budget for the opening text and for any one comment, if not everything fits."""
 
-_COSTS = 120
-"""Characters of JSON around a message's text, at most."""
+_OVERHEAD = 120
+"""At most so many characters of JSON surround a message's text."""
 
-_LEAST = 100
+_MIN_CHARS = 100
 
 
 class ConversationPart(NamedTuple):
@@ -53,61 +53,61 @@ def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards
 
 
 def conversation(thread: Thread, chars: int) -> ConversationPart:
-    """The whole conversation where it fits into so many characters.
+    """The whole conversation if it fits into so many characters.
 
-    Else the opening text, the messages that state how the thread ended and what was decided, then the newest ones;
+    Otherwise the opening text, the messages that say how the thread ended and what was decided, then the newest ones;
     long ones are cut.
     """
     opening = Message(thread.author, thread.role, thread.created_at, thread.body)
-    said = [_message(one) for one in (opening, *thread.comments)]
-    if sum(map(_costs, said)) <= chars:
-        return ConversationPart(said, 0)
-    kept = dict(_chosen(thread, said, chars))
-    return ConversationPart([kept[place] for place in sorted(kept)], len(said) - len(kept))
+    rows = [_message(message) for message in (opening, *thread.comments)]
+    if sum(map(_cost, rows)) <= chars:
+        return ConversationPart(rows, 0)
+    chosen = dict(_choose(thread, rows, chars))
+    return ConversationPart([chosen[position] for position in sorted(chosen)], len(rows) - len(chosen))
 
 
-def _message(one: Message) -> Row:
-    row: Row = plain(row_of(MESSAGE, one))
+def _message(message: Message) -> Row:
+    row: Row = visible_data(row_of(MESSAGE, message))
     return row | {"text": row["text"].strip()}
 
 
-def _costs(message: Row) -> int:
-    return len(json.dumps(message["text"], ensure_ascii=False)) + _COSTS
+def _cost(message: Row) -> int:
+    return len(json.dumps(message["text"], ensure_ascii=False)) + _OVERHEAD
 
 
-def _chosen(thread: Thread, said: Sequence[Row], chars: int) -> Iterator[tuple[int, Row]]:
+def _choose(thread: Thread, rows: Sequence[Row], chars: int) -> Iterator[tuple[int, Row]]:
     room = chars
-    for place in _order(thread, len(said)):
-        share = OPENING_SHARE if place == 0 else LONGEST_SHARE
-        short = _shortened(said[place], min(room, int(chars * share)) - _COSTS)
-        if short is None:
+    for position in _by_importance(thread, len(rows)):
+        share = OPENING_SHARE if position == 0 else LONGEST_SHARE
+        shortened = _shorten(rows[position], min(room, int(chars * share)) - _OVERHEAD)
+        if shortened is None:
             return
-        room -= _costs(short)
-        yield place, short
+        room -= _cost(shortened)
+        yield position, shortened
 
 
-def _order(thread: Thread, count: int) -> Iterator[int]:
-    """The places of the messages, what tells most first; the opening text is 0."""
-    told = [outcome(thread).comment, *(one.comment for one in decisions(thread))]
-    telling = [place + 1 for place in told if place is not None]
-    yield from dict.fromkeys([0, *telling, *range(count - 1, 0, -1)])
+def _by_importance(thread: Thread, count: int) -> Iterator[int]:
+    """The positions of the messages, the most informative first; the opening text is 0."""
+    positions = [outcome(thread).comment, *(decision.comment for decision in decisions(thread))]
+    important = [position + 1 for position in positions if position is not None]
+    yield from dict.fromkeys([0, *important, *range(count - 1, 0, -1)])
 
 
-def _shortened(message: Row, room: int) -> Row | None:
-    """The message with at most so many characters; None where that would be too few to be of use."""
+def _shorten(message: Row, room: int) -> Row | None:
+    """The message, cut to so many characters; None if too few are left to be useful."""
     if len(message["text"]) <= room:
         return message
-    return message | {"text": cut(message["text"], room), "cut": True} if room >= _LEAST else None
+    return message | {"text": truncate(message["text"], room), "cut": True} if room >= _MIN_CHARS else None
 
 
-MOST = 100_000
-"""Characters of an answer, of its data and of its text each."""
+MAX_ANSWER = 100_000
+"""Characters of an answer: of its data, and of its text."""
 
 INDENT = "    "
-"""Before each line that other people wrote: we indent none of our own lines so far."""
+"""Starts each line that other people wrote: none of our own lines is indented this far."""
 
 
-def signed(author: str, role: str) -> str:
+def author_label(author: str, role: str) -> str:
     """The author of a message, with a role if there is one."""
     return account(author) + (f", {role.lower()}" if role not in ("", "NONE") else "")
 
@@ -115,26 +115,26 @@ def signed(author: str, role: str) -> str:
 _LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
 
 
-def plain(value: Any) -> Any:
-    """The same with every text in it as a person sees it: no comments of HTML, nothing invisible or turned around."""
+def visible_data(value: Any) -> Any:
+    """The same data with each text as a person sees it: no HTML comments, no invisible or reordered characters."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: visible_data(item) for name, item in value.items()}
+    return [visible_data(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     lines = (line.rstrip() for line in visible(text).strip().split("\n"))
     return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
 
 
-def bounded(data: dict[str, Any], most: int = MOST) -> dict[str, Any]:
-    """The same within so many characters of JSON: of its longest list the last are left out, which is noted."""
+def limit_size(data: dict[str, Any], limit: int = MAX_ANSWER) -> dict[str, Any]:
+    """The data within so many characters of JSON: the longest list loses its last items, and a note says so."""
     dropped = 0
     lists = {name: value for name, value in data.items() if isinstance(value, list) and name != "notes"}
-    sizes = {name: [_size(each) for each in value] for name, value in lists.items()}
-    room = most - _size(data) - len(_LEFT_OUT) - 20
+    sizes = {name: [_size(item) for item in value] for name, value in lists.items()}
+    room = limit - _size(data) - len(_LEFT_OUT) - 20
     kept = {name: list(value) for name, value in lists.items()}
     while room < 0 and any(sizes.values()):
         longest = max(sizes, key=lambda name: sum(sizes[name]))

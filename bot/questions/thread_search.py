@@ -1,4 +1,4 @@
-"""Finds threads by a query, in what they are about and in what was said there."""
+"""Finds threads by a query: by what they are about, and by what was said there."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from bot.domain.card import LEAST_PART, Card, CardHit, CardId, MessageHit
-from bot.questions.order import ThreadEvidence, merged
-from bot.questions.passages import with_phrases
+from bot.questions.order import ThreadEvidence, rank_by_evidence
+from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import Cards, Keep, ReadMessages
 from bot.reading.analyzer import terms
 from bot.reading.search_query import SearchQuery
 
 CANDIDATES, MESSAGES = 50, 100
-"""Least numbers of threads and of messages that are compared; more if more are wanted."""
+"""Minimum numbers of threads and of messages that are compared; a larger ``limit`` raises them."""
 
 CHECKED = 300
-"""Most threads whose texts are read to see whether a phrase stands there."""
+"""Maximum number of threads whose texts are searched for a phrase."""
 
 
 def find_threads(
@@ -24,59 +24,59 @@ def find_threads(
 ) -> list[CardHit]:
     """The ``limit`` best threads for a query in the order of `bot.questions.order`, each with its best message.
 
-    A hit holds half of the words by rarity, in its title, opening text and digest or in one message, and all phrases.
-    ``keep`` filters threads by more than the query does.
+    A hit holds all phrases and half of the words by rarity, in its title, opening text and digest or in one message.
+    ``keep`` filters threads in addition to the query.
     """
-    keep = _wanted(query, keep)
+    keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
         return [CardHit(card, 0.0, 1.0, ()) for card in _newest(query, cards, limit, keep)]
-    most = CHECKED if query.phrases else limit
-    about = cards.search(weights, limit=max(CANDIDATES, 2 * most), keep=_opened(query, keep), floor=LEAST_PART)
-    said = cards.search_messages(
-        weights, limit=max(MESSAGES, 2 * most), keep=_written(query, cards, keep), floor=LEAST_PART
+    enough = CHECKED if query.phrases else limit
+    hits = cards.search(weights, limit=max(CANDIDATES, 2 * enough), keep=_opening_filter(query, keep), floor=LEAST_PART)
+    messages = cards.search_messages(
+        weights, limit=max(MESSAGES, 2 * enough), keep=_message_filter(query, cards, keep), floor=LEAST_PART
     )
-    known = {one.card.id: one.card for one in about}
-    ranked = merged({one.card.id: ThreadEvidence(one.score, one.part, one.terms) for one in about}, said)
+    cards_by_id = {one.card.id: one.card for one in hits}
+    ranked = rank_by_evidence({one.card.id: ThreadEvidence(one.score, one.part, one.terms) for one in hits}, messages)
     if query.phrases:
-        ranked = with_phrases(ranked[:CHECKED], query, _titles(ranked[:CHECKED], cards), read)
+        ranked = filter_by_phrases(ranked[:CHECKED], query, _titles(ranked[:CHECKED], cards), read)
     ranked = ranked[:limit]
-    known |= cards.cards([key for key, _ in ranked if key not in known])
-    return [CardHit(known[key], *evidence) for key, evidence in ranked if key in known]
+    cards_by_id |= cards.cards([key for key, _ in ranked if key not in cards_by_id])
+    return [CardHit(cards_by_id[key], *evidence) for key, evidence in ranked if key in cards_by_id]
 
 
 def _newest(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> list[Card]:
-    if query.words or not query.is_narrow:
+    if query.words or not query.has_filters:
         return []
-    return cards.newest(limit, _opened(query, keep) or (lambda _: True))
+    return cards.newest(limit, _opening_filter(query, keep) or (lambda _: True))
 
 
 def _titles(ranked: Sequence[tuple[CardId, ThreadEvidence]], cards: Cards) -> dict[CardId, str]:
     return {key: card.title for key, card in cards.cards([key for key, _ in ranked]).items()}
 
 
-def _wanted(query: SearchQuery, keep: Keep | None) -> Keep | None:
-    """Whether a thread is of the kind that the query says; None if all are."""
-    if not query.is_of_threads:
+def _thread_filter(query: SearchQuery, keep: Keep | None) -> Keep | None:
+    """A filter for the threads that the query and ``keep`` accept; None if all pass."""
+    if not query.has_thread_filters:
         return keep
-    return lambda card: query.keeps_thread(card) and (keep is None or keep(card))
+    return lambda card: query.matches_thread(card) and (keep is None or keep(card))
 
 
-def _opened(query: SearchQuery, keep: Keep | None) -> Keep | None:
-    """Whether a thread is wanted, and its opening is by whom and of when the query says. Its role is not known."""
-    if not query.is_of_messages:
+def _opening_filter(query: SearchQuery, keep: Keep | None) -> Keep | None:
+    """A filter for threads whose opening also matches the author and time in the query. Its role is unknown here."""
+    if not query.has_message_filters:
         return keep
-    return lambda card: query.keeps_message(card.author, None, card.created_at) and (keep is None or keep(card))
+    return lambda card: query.matches_message(card.author, None, card.created_at) and (keep is None or keep(card))
 
 
-def _written(query: SearchQuery, cards: Cards, keep: Keep | None) -> Callable[[MessageHit], bool] | None:
-    """Whether a message is wanted, and its thread; each thread is judged once."""
+def _message_filter(query: SearchQuery, cards: Cards, keep: Keep | None) -> Callable[[MessageHit], bool] | None:
+    """A filter for messages that match the query, in threads that ``keep`` accepts; each thread is checked once."""
     if keep is None:
-        return (lambda hit: query.keeps_message(hit.author, hit.role, hit.at)) if query.is_of_messages else None
+        return (lambda hit: query.matches_message(hit.author, hit.role, hit.at)) if query.has_message_filters else None
     judged: dict[CardId, bool] = {}
 
     def is_wanted(hit: MessageHit) -> bool:
-        if not query.keeps_message(hit.author, hit.role, hit.at):
+        if not query.matches_message(hit.author, hit.role, hit.at):
             return False
         if hit.thread not in judged:
             card = cards.cards([hit.thread]).get(hit.thread)

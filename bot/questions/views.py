@@ -1,4 +1,4 @@
-"""Threads as rows of data, as lines, and in a few words. One description gives a row its fields and their schema."""
+"""Threads as rows of data, as lines, and in a few words. One description defines a row's fields and their schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.comment.clean_text import one_line
 from bot.domain.card import Card, CardId, MessageHit, Passage, Ruling, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import PARTICIPANT, role_word
-from bot.questions.addresses import later_url, said_url, url_of
+from bot.questions.addresses import message_url, superseding_url, url_of
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ Schema = dict[str, Any]
 MAX_TITLE, MAX_TEXT = 300, 1_000
 MAX_LIST = 20
 MAX_WORDS = 6
-COMMIT_CHARS = 10
-"""Characters of a commit's id that tell it from others."""
+COMMIT_LENGTH = 10
+"""Characters of a commit's id that identify it."""
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 COMMIT = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
@@ -40,64 +40,64 @@ def ending(card: Card) -> str:
         return card.kind.traits.noun
     facts = [card.state if card.kind.traits.is_listed else f"{card.state} {card.kind}"]
     if card.duplicate_of is not None:
-        facts.append(f"duplicate of {cited(card.duplicate_of)}")
+        facts.append(f"duplicate of {citation(card.duplicate_of)}")
     elif card.ending.kind != OutcomeKind.UNKNOWN:
-        facts.append(how(card.ending.kind, card.ending.fix, card.ending.release))
+        facts.append(outcome_phrase(card.ending.kind, card.ending.fix, card.ending.release))
     elif card.state_reason == "not_planned":
         facts.append("not planned")
     return one_line(", ".join(facts))
 
 
-def how(kind: str, fix: str | None, release: str | None) -> str:
+def outcome_phrase(kind: str, fix: str | None, release: str | None) -> str:
     """How something ended: ``fixed by #50 in v2.3.0``; ``kind`` is a value of `bot.domain.thread.OutcomeKind`."""
     by = f" by {_short_fix(fix)}" if fix else ""
     return f"{kind}{by}{f' in {release}' if release else ''}"
 
 
 def _short_fix(fix: str) -> str:
-    """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
-    place, at, sha = fix.rpartition("@")
-    return f"{place}{at}{sha[:COMMIT_CHARS]}" if COMMIT.fullmatch(sha) else fix
+    """A commit with a short id, also one of another repository (``owner/name@SHA``); any other reference unchanged."""
+    repository, separator, sha = fix.rpartition("@")
+    return f"{repository}{separator}{sha[:COMMIT_LENGTH]}" if COMMIT.fullmatch(sha) else fix
 
 
 def gist(card: Card) -> str:
-    """One sentence of the thread: its newest decision that stands, else how it ended, else the first answer."""
+    """One sentence from the thread: its newest decision in force, else how it ended, else the first answer."""
     standing = [ruling.text for ruling in card.decisions if not ruling.superseded_by]
     return one_line(standing[-1] if standing else card.ending.quote or card.summary)
 
 
-def holds(found: Sequence[str], query: str) -> list[str]:
-    """The reason that a thread holds these terms of the query, as the query spells them; [] without any."""
-    written = {term: token for token in reversed(list(tokens(query))) for term in token_terms(token)}
-    words = list(dict.fromkeys(written[term] for term in found if term in written))
+def match_reasons(matched_terms: Sequence[str], query: str) -> list[str]:
+    """The reason for a hit: the terms of the query that the thread holds, as the query spells them; [] for none."""
+    spellings = {term: token for token in reversed(list(tokens(query))) for term in token_terms(token)}
+    words = list(dict.fromkeys(spellings[term] for term in matched_terms if term in spellings))
     return [f"holds {', '.join(words[:MAX_WORDS])}"] if words else []
 
 
-def cited(key: CardId) -> str:
-    """How a sentence names the thread: ``#42``, or its text."""
+def citation(key: CardId) -> str:
+    """How a sentence refers to the thread: ``#42``, or its text."""
     return f"#{key}" if isinstance(key, int) else key
 
 
-def said_by(passage: Passage) -> str:
+def attribution(passage: Passage) -> str:
     """Who said it, in what role, and on what day: ``hubot (maintainer), 2025-05-03``."""
-    word = role_word(passage.role)
-    role = "" if word == PARTICIPANT else f" ({word})"
+    role_name = role_word(passage.role)
+    role = "" if role_name == PARTICIPANT else f" ({role_name})"
     return one_line(f"{passage.author}{role}{f', {passage.at:%Y-%m-%d}' if passage.at else ''}")
 
 
-def said_line(passage: Passage | None) -> str:
+def quote_line(passage: Passage | None) -> str:
     """Who said what; "" for None."""
     if passage is None:
         return ""
-    return f"{said_by(passage)}: “{one_line(passage.text)}”" if passage.text else said_by(passage)
+    return f"{attribution(passage)}: “{one_line(passage.text)}”" if passage.text else attribution(passage)
 
 
-def said_rows(passage: Passage | None, home: str) -> list[Row]:
-    """The passages of a hit, of which there is one at most."""
+def quote_rows(passage: Passage | None, home: str) -> list[Row]:
+    """The passages of a hit: one at most."""
     return [row_of(SAID, passage, home)] if passage else []
 
 
-def searched(cards: Cards) -> str:
+def search_scope(cards: Cards) -> str:
     """What a search looked through: ``517 threads and 2,113 messages searched``."""
     threads = f"{cards.size:,} thread{'s' * (cards.size != 1)}"
     if not cards.messages:
@@ -113,7 +113,7 @@ def row_stamp(moment: datetime | None) -> str:
 class Field(NamedTuple):
     """A field of a row: its name, the JSON Schema of its values, and how it is read.
 
-    ``read`` takes what the row shows and the address of its repository; None: the attribute of the field's name.
+    ``read`` takes the object that the row shows and the address of its repository; None reads the attribute ``name``.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Field(NamedTuple):
     read: Callable[[Any, str], Any] | None = None
 
 
-def says(description: str, schema: Schema) -> Schema:
+def describe(description: str, schema: Schema) -> Schema:
     """The schema with a description."""
     return schema | {"description": description}
 
@@ -136,19 +136,19 @@ def record(**fields: Schema) -> Schema:
 
 
 def one_of(values: Iterable[str]) -> str:
-    """These values in a sentence: ``open, closed or all``."""
+    """These values as a phrase: ``open, closed or all``."""
     *most, last = values
     return f"{', '.join(most)} or {last}"
 
 
 def schema_of(fields: Iterable[Field], **before: Schema) -> Schema:
-    """The schema of a row with these fields, and others ``before`` them."""
+    """The schema of a row with these fields after those in ``before``."""
     return record(**before, **{field.name: field.schema for field in fields})
 
 
-def row_of(fields: Iterable[Field], one: object, home: str = "") -> Row:
+def row_of(fields: Iterable[Field], source: object, home: str = "") -> Row:
     """The row with these fields of ``one``."""
-    return {name: read(one, home) if read else getattr(one, name) for name, _, read in fields}
+    return {name: read(source, home) if read else getattr(source, name) for name, _, read in fields}
 
 
 TEXT: Schema = {"type": "string"}
@@ -157,46 +157,46 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 SCORE: Schema = {"type": "number", "minimum": 0}
 FLAG: Schema = {"type": "boolean"}
 KEY: Schema = {"type": ["integer", "string"]}
-TIME = says("ISO 8601, empty where it is not known", TEXT)
+TIME = describe("ISO 8601, empty where it is not known", TEXT)
 
 DECISION = (
     Field("text", TEXT, lambda ruling, _: ruling.text[:MAX_TEXT]),
     Field("author", TEXT),
     Field("role", TEXT),
     Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
-    Field("superseded_by", says("the address of what holds instead, empty if it stands", TEXT)),
+    Field("superseded_by", describe("the address of what holds instead, empty if it stands", TEXT)),
 )
 OUTCOME = (
     Field(
         "kind",
-        says(one_of(OutcomeKind), TEXT),
+        describe(one_of(OutcomeKind), TEXT),
         lambda card, _: card.ending.kind,
     ),
-    Field("fix", says("what fixed it: #N or a commit", TEXT), lambda card, _: card.ending.fix),
+    Field("fix", describe("what fixed it: #N or a commit", TEXT), lambda card, _: card.ending.fix),
     Field(
         "release",
-        says("the first release with the fix, in the words of the thread", TEXT),
+        describe("the first release with the fix, in the words of the thread", TEXT),
         lambda card, _: card.ending.release,
     ),
     Field("duplicate_of", {"type": ["integer", "string", "null"]}),
-    Field("quote", says("the sentence that says so", TEXT), lambda card, _: card.ending.quote[:MAX_TEXT]),
+    Field("quote", describe("the sentence that says so", TEXT), lambda card, _: card.ending.quote[:MAX_TEXT]),
     Field("author", TEXT, lambda card, _: card.ending.author),
     Field("role", TEXT, lambda card, _: card.ending.role),
     Field("at", TIME, lambda card, _: row_stamp(card.ending.at)),
 )
 THREAD = (
-    Field("id", says("a number, or the name of a page or session", KEY)),
-    Field("cite", says("how to cite it", TEXT), lambda card, _: cited(card.id)),
+    Field("id", describe("a number, or the name of a page or session", KEY)),
+    Field("cite", describe("how to cite it", TEXT), lambda card, _: citation(card.id)),
     Field("kind", {"enum": [kind.value for kind in Kind]}),
     Field("state", {"enum": ["open", "closed"]}),
     Field("state_reason", TEXT),
-    Field("url", says("its address, empty where nobody knows it", TEXT), url_of),
+    Field("url", describe("its address, empty where nobody knows it", TEXT), url_of),
     Field("author", TEXT),
     Field("created_at", TIME, lambda card, _: row_stamp(card.created_at)),
     Field("updated_at", TIME, lambda card, _: row_stamp(card.updated_at)),
     Field("closed_at", TIME, lambda card, _: row_stamp(card.closed_at)),
     Field("messages", COUNT, lambda card, _: card.turn_count),
-    Field("labels", TEXTS, lambda card, _: _short(card.labels)),
+    Field("labels", TEXTS, lambda card, _: _truncate_all(card.labels)),
     Field("title", TEXT, lambda card, _: card.title[:MAX_TITLE]),
     Field("summary", TEXT, lambda card, _: card.summary[:MAX_TEXT]),
     Field(
@@ -204,7 +204,7 @@ THREAD = (
         list_of(schema_of(DECISION)),
         lambda card, home: [_decision_row(card, each, home) for each in card.decisions[:MAX_LIST]],
     ),
-    Field("files", TEXTS, lambda card, _: _short(card.files)),
+    Field("files", TEXTS, lambda card, _: _truncate_all(card.files)),
     Field("outcome", schema_of(OUTCOME), lambda card, _: row_of(OUTCOME, card)),
 )
 """A thread without its conversation, read from its `Card`."""
@@ -214,31 +214,31 @@ PASSAGE = (
     Field("type", {"enum": ["user", "assistant"]}),
     Field("content", TEXT, lambda one, _: one.text),
     Field("timestamp", TIME, lambda one, _: row_stamp(one.at)),
-    Field("session_id", says("read it with get_conversation", TEXT), lambda one, _: one.session),
+    Field("session_id", describe("read it with get_conversation", TEXT), lambda one, _: one.session),
     Field("path", TEXT),
 )
 """A message of a session, read from its `SessionPassage`."""
 
 SESSION = (
-    Field("id", says("read it with get_conversation", TEXT)),
-    Field("title", says("the first line of the first prompt", TEXT), lambda one, _: one.title[:MAX_TITLE]),
+    Field("id", describe("read it with get_conversation", TEXT)),
+    Field("title", describe("the first line of the first prompt", TEXT), lambda one, _: one.title[:MAX_TITLE]),
     Field("begun_at", TIME, lambda one, _: row_stamp(one.begun)),
     Field("ended_at", TIME, lambda one, _: row_stamp(one.ended)),
     Field("messages", COUNT, lambda one, _: one.turn_count),
-    Field("why", says("why it is listed", TEXTS), lambda one, _: list(one.why)),
-    Field("path", says("the transcript", TEXT)),
+    Field("why", describe("why it is listed", TEXTS), lambda one, _: list(one.why)),
+    Field("path", describe("the transcript", TEXT)),
 )
 """A session without its messages, read from its `SessionOutline`."""
 
 SAID = (
     Field("author", TEXT),
-    Field("role", says("of the author, as GitHub says it", TEXT)),
+    Field("role", describe("of the author, as GitHub says it", TEXT)),
     Field("at", TIME, lambda one, _: row_stamp(one.at)),
-    Field("text", says("one or two sentences, empty if they are not at hand", TEXT)),
+    Field("text", describe("one or two sentences, empty if they are not at hand", TEXT)),
     Field(
         "url",
-        says("the address of the comment, empty where nobody knows it", TEXT),
-        said_url,
+        describe("the address of the comment, empty where nobody knows it", TEXT),
+        message_url,
     ),
 )
 """What was said about the words of a search, read from its `Passage`."""
@@ -248,13 +248,13 @@ MESSAGE = (
     Field("role", TEXT),
     Field("at", TIME, lambda one, _: row_stamp(one.created_at)),
     Field("text", TEXT),
-    Field("cut", says("its end was left out", FLAG), lambda *_: False),
+    Field("cut", describe("its end was left out", FLAG), lambda *_: False),
 )
 """A message of a thread, read from its `bot.domain.thread.Message`."""
 
 RELATED = (
     Field("id", KEY, lambda each, _: each.one.id),
-    Field("cite", TEXT, lambda each, _: cited(each.one.id)),
+    Field("cite", TEXT, lambda each, _: citation(each.one.id)),
     Field("how", {"enum": ["mentioned", "seen before", "open now"]}),
     Field("state", TEXT, lambda each, _: each.one.state),
     Field("similarity", SCORE, lambda each, _: round(each.similarity, 2)),
@@ -263,17 +263,17 @@ RELATED = (
     Field("title", TEXT, lambda each, _: each.one.title[:MAX_TITLE]),
     Field("why", TEXTS, lambda each, _: list(each.why)),
 )
-"""A thread that an answer about an issue names, read from its `bot.questions.issue.RelatedThread`."""
+"""A thread in an answer about an issue, read from its `bot.questions.issue.RelatedThread`."""
 
 RELATED_PAGE = (Field("title", TEXT), Field("url", TEXT), Field("similarity", SCORE))
 """A page that answers an issue, read from its `bot.domain.answer.PageHit`."""
 
 
 def _decision_row(card: Card, ruling: Ruling, home: str) -> Row:
-    return row_of(DECISION, ruling) | {"superseded_by": later_url(card, ruling, home)}
+    return row_of(DECISION, ruling) | {"superseded_by": superseding_url(card, ruling, home)}
 
 
-def _short(texts: Sequence[str]) -> list[str]:
+def _truncate_all(texts: Sequence[str]) -> list[str]:
     return [text[:MAX_TITLE] for text in texts[:MAX_LIST]]
 
 
@@ -292,8 +292,8 @@ _LINKS = {
 
 
 def link_sentence(hop: Hop) -> str:
-    """How a thread is linked to the hit next to it."""
-    return _LINKS[hop.kind, hop.direction].format(cited(hop.hit))
+    """How a thread is linked to its hit."""
+    return _LINKS[hop.kind, hop.direction].format(citation(hop.hit))
 
 
 def short_row(card: Card, home: str, **fields: Any) -> Row:
@@ -312,9 +312,9 @@ def full_row(card: Card, home: str, **fields: Any) -> Row:
     return row
 
 
-def ranked_rows(found: Iterable[RankedThread], home: str, shape: Shape = short_row) -> list[Row]:
+def ranked_rows(ranked: Iterable[RankedThread], home: str, shape: Shape = short_row) -> list[Row]:
     """Threads, each with the reasons for showing it."""
-    return [shape(one.card, home, why=list(one.why)) for one in found]
+    return [shape(thread.card, home, why=list(thread.why)) for thread in ranked]
 
 
 def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
@@ -332,46 +332,51 @@ def passage_row(one: SessionPassage) -> Row:
     return row_of(PASSAGE, one)
 
 
-def session_rows(found: Iterable[SessionOutline]) -> list[Row]:
-    return [row_of(SESSION, one) for one in found]
+def session_rows(sessions: Iterable[SessionOutline]) -> list[Row]:
+    return [row_of(SESSION, session) for session in sessions]
 
 
 def session_facts(row: Row) -> str:
-    """What to know of a session of `session_rows`, in a few words: day, messages, why it is listed."""
+    """A session of `session_rows` in a few words: day, messages, why it is listed."""
     day = [row["ended_at"][:10]] if row["ended_at"] else []
     return ", ".join([*day, f"{row['messages']:,} message{'s' * (row['messages'] != 1)}", *row["why"]])
 
 
-def session_card(one: SessionOutline) -> Card:
+def session_card(session: SessionOutline) -> Card:
     """A session as a thread in a list."""
-    begun, ended = one.begun or _LONG_AGO, one.ended or _LONG_AGO
+    begun, ended = session.begun or _LONG_AGO, session.ended or _LONG_AGO
     return Card(
-        id=one.id, kind=Kind.SESSION, title=one.title, state="open", author="human", created_at=begun, updated_at=ended,
-        turn_count=one.turn_count, files=one.files,
+        id=session.id, kind=Kind.SESSION, title=session.title, state="open", author="human",
+        created_at=begun, updated_at=ended, turn_count=session.turn_count, files=session.files,
     )  # fmt: skip
 
 
 def session_hit_row(hit: SessionHit) -> Row:
     """A session that a search of all kinds found, with its best message as ``passages``."""
-    one = hit.passage
-    said = {"author": one.type, "role": "", "at": row_stamp(one.at), "text": one.text, "url": ""}
-    facts = {"score": round(one.score, 4), "part": round(one.part, 4), "why": [_spoken(one)], "passages": [said]}
+    passage = hit.passage
+    quote = {"author": passage.type, "role": "", "at": row_stamp(passage.at), "text": passage.text, "url": ""}
+    facts = {
+        "score": round(passage.score, 4),
+        "part": round(passage.part, 4),
+        "why": [_speaker_note(passage)],
+        "passages": [quote],
+    }
     return full_row(session_card(hit.outline), "", **facts)
 
 
 def session_item(hit: SessionHit) -> Item:
-    one = hit.passage
-    return Item(session_card(hit.outline), "", one.score, (_spoken(one),), said=one.text)
+    passage = hit.passage
+    return Item(session_card(hit.outline), "", passage.score, (_speaker_note(passage),), said=passage.text)
 
 
-def _spoken(one: SessionPassage) -> str:
-    speaker = "the assistant" if one.type == "assistant" else "a person"
-    return f"said by {speaker}{f' on {one.at:%Y-%m-%d}' if one.at else ''}"
+def _speaker_note(passage: SessionPassage) -> str:
+    speaker = "the assistant" if passage.type == "assistant" else "a person"
+    return f"said by {speaker}{f' on {passage.at:%Y-%m-%d}' if passage.at else ''}"
 
 
 class Item(NamedTuple):
-    """A thread in a list. ``words`` were searched for and are marked in its title; ``said`` is the decision that is
-    shown, if it is about one; ``passage`` tells in one line who said what about the words, and when."""
+    """A thread in a list. ``words`` of the search are highlighted in its title; ``said`` is the decision to show, if
+    any; ``passage`` says in one line who said what about the words, and when."""
 
     card: Card
     url: str
@@ -383,49 +388,49 @@ class Item(NamedTuple):
 
 
 class ItemSection(NamedTuple):
-    """Threads below a heading; where a program reads, ``name`` stands before each of them."""
+    """Threads below a heading; for programs, ``name`` precedes each of them."""
 
     name: str
     title: str
     items: Sequence[Item]
 
 
-def ranked_item(one: RankedThread, home: str, words: str = "", passage: Passage | None = None) -> Item:
-    said = _telling(one.card, one.message, passage)
-    return Item(one.card, url_of(one.card, home), one.score or None, one.why, words, passage=said)
+def ranked_item(thread: RankedThread, home: str, words: str = "", passage: Passage | None = None) -> Item:
+    line = _passage_line(thread.card, thread.message, passage)
+    return Item(thread.card, url_of(thread.card, home), thread.score or None, thread.why, words, passage=line)
 
 
-def _telling(card: Card, message: MessageHit | None, passage: Passage | None) -> str:
-    """The passage as a line; "" for one of the opening text where the thread has a decision, ending or answer."""
+def _passage_line(card: Card, message: MessageHit | None, passage: Passage | None) -> str:
+    """The passage as a line; "" if it is from the opening text and the thread has a decision, ending or answer."""
     is_opening = message is not None and message.position == 0
-    return "" if is_opening and gist(card) else said_line(passage)
+    return "" if is_opening and gist(card) else quote_line(passage)
 
 
-def decision_item(one: RankedThread, home: str) -> Item:
-    ruling = one.card.decisions[0]
-    later = later_url(one.card, ruling, home)
-    return ranked_item(one, home)._replace(said=f"superseded by {later}: {ruling.text}" if later else ruling.text)
+def decision_item(thread: RankedThread, home: str) -> Item:
+    ruling = thread.card.decisions[0]
+    later = superseding_url(thread.card, ruling, home)
+    return ranked_item(thread, home)._replace(said=f"superseded by {later}: {ruling.text}" if later else ruling.text)
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
-    """The threads that a search found, and those one link away."""
+    """The hits of a search, and the threads one link away."""
     found = [
         Item(
-            one.card,
-            url_of(one.card, home),
-            one.score,
+            hit.card,
+            url_of(hit.card, home),
+            hit.score,
             words=words,
-            passage=_telling(one.card, one.message, hits.passages.get(one.card.id)),
+            passage=_passage_line(hit.card, hit.message, hits.passages.get(hit.card.id)),
         )
-        for one in hits.found
+        for hit in hits.found
     ]
-    near = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.near]
-    return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", near)]
+    linked = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.near]
+    return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", linked)]
 
 
 class WorkSection(NamedTuple):
-    """A section of `bot.questions.what.WhatAnswer`: its name in lines and its title, for people and for agents, with a
-    description of it. ``item`` makes an entry of a thread."""
+    """A section of `bot.questions.what.WhatAnswer`: its name in lines, its titles for people and for agents, and a
+    description. ``item`` turns a thread into an entry."""
 
     name: str
     title: str
@@ -454,7 +459,7 @@ WORK = {
 
 
 SESSIONS, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
-"""The section of a `WhatAnswer` that has sessions, and its title."""
+"""The section of a `WhatAnswer` with sessions, and its title."""
 
 
 def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
@@ -469,22 +474,22 @@ def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
     ]
 
 
-def related_rows(found: RelatedAnswer, home: str) -> dict[str, list[Row]]:
-    """The threads that name some files and the decisions taken there, with addresses."""
-    return {name: ranked_rows(getattr(found, name), home, full_row) for name in ("threads", "decisions", "pulls")}
+def related_rows(answer: RelatedAnswer, home: str) -> dict[str, list[Row]]:
+    """The threads that name some files and the decisions made there, with addresses."""
+    return {name: ranked_rows(getattr(answer, name), home, full_row) for name in ("threads", "decisions", "pulls")}
 
 
-def related_items(found: RelatedAnswer, home: str) -> list[ItemSection]:
+def related_items(answer: RelatedAnswer, home: str) -> list[ItemSection]:
     """The sections of `related_rows` as lists."""
     return [
-        ItemSection("thread", "Threads that name them", [ranked_item(one, home) for one in found.threads]),
-        ItemSection("decision", "Decided there", [decision_item(one, home) for one in found.decisions]),
-        ItemSection("pull", WORK["pulls"].title, [ranked_item(one, home) for one in found.pulls]),
+        ItemSection("thread", "Threads that name them", [ranked_item(thread, home) for thread in answer.threads]),
+        ItemSection("decision", "Decided there", [decision_item(thread, home) for thread in answer.decisions]),
+        ItemSection("pull", WORK["pulls"].title, [ranked_item(thread, home) for thread in answer.pulls]),
     ]
 
 
 def line_of(item: Item) -> str:
-    """A thread as a line, with tabs between `COLUMNS`; a thread without reasons and decision ends with its title."""
+    """A thread as a tab-separated line of `COLUMNS`; without reasons and decision it ends with the title."""
     score = "" if item.score is None else f"{item.score:.2f}"
     kind = item.card.kind.traits
     state = item.card.state if kind.has_state else kind.noun

@@ -1,4 +1,4 @@
-"""The threads that matter for the work at hand, without a question."""
+"""Finds the threads that matter for the work at hand, without a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.questions.related import (
     with_newest,
 )
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
-from bot.questions.smart_search import SHOWN, RankedThread, reference, smart, written
+from bot.questions.smart_search import SHOWN, RankedThread, smart, spellings, thread_reference
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms
 
@@ -26,9 +26,9 @@ EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class WhatAnswer:
-    """At most three in each section, no thread twice in one; what they were found by, and what could not be used.
-    ``sessions`` are the agents' sessions on this work, ``pulls`` the open pull requests on its files, or on the open
-    issues that are shown.
+    """At most three threads in each section, none twice in one; the signals used, and those that could not be.
+    ``sessions`` are the agents' sessions on this work, ``pulls`` the open pull requests on its files or on the open
+    issues shown.
 
     Threads in ``decisions`` and ``recent`` have only their newest decision.
     """
@@ -44,27 +44,27 @@ class WhatAnswer:
 
     @property
     def is_relevant(self) -> bool:
-        """Whether anything is related to the work; the newest decisions, about anything, do not count."""
+        """Whether anything is related to the work. The newest decisions do not count: they may be about anything."""
         return bool(self.related or self.decisions or self.tasks or self.pulls or self.sessions)
 
 
 def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutline] = ()) -> WhatAnswer:
-    """Find what is related to the branch, decided about its files, still open, and was decided last anywhere.
+    """Find what is related to the branch, was decided about its files, or is still open; and the newest decisions.
 
     ``sessions`` are those on this work, the most recent first.
     """
-    now, signs = request.now, worktree_query(request.worktree)
+    now, query = request.now, worktree_query(request.worktree)
     found = smart(SmartSearch("", request.worktree, now, SHOWN), cards)
-    naming = threads_naming(signs.files, cards)
-    decisions = decisions_of(naming, now)[:EACH]
-    tasks = _tasks(signs, found.hits, cards)
+    mentions = threads_naming(query.files, cards)
+    decisions = decisions_of(mentions, now)[:EACH]
+    tasks = _tasks(query, found.hits, cards)
     shown = {one.card.id for one in decisions}
-    newest = (card for card in cards.decided(EACH + len(shown)) if card.id not in shown and card.decisions)
+    newest = (card for card in cards.recently_decided(EACH + len(shown)) if card.id not in shown and card.decisions)
     return WhatAnswer(
         related=found.hits[:EACH],
         decisions=decisions,
         tasks=tasks,
-        pulls=open_pulls(naming, [one.card for one in (*found.hits[:EACH], *tasks)], cards)[:EACH],
+        pulls=open_pulls(mentions, [one.card for one in (*found.hits[:EACH], *tasks)], cards)[:EACH],
         recent=tuple(with_newest(card, decided_when(newest_decision(card), now)) for card in newest)[:EACH],
         sessions=tuple(sessions)[:EACH],
         used=found.used,
@@ -72,28 +72,28 @@ def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutl
     )
 
 
-def _tasks(signs: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> tuple[RankedThread, ...]:
-    """Open issues: found themselves, then those about a word of the branch that its threads bear out, then links."""
-    found = {one.card.id: one for one in hits if _is_task(one.card)}
-    for one in _about(signs, hits, cards):
-        found.setdefault(one.card.id, one)
-    near = [one.card.id for one in hits[:EACH]]
-    for hop in expand(dict.fromkeys((*signs.tickets, *near)), cards):
+def _tasks(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> tuple[RankedThread, ...]:
+    """Open issues: those among the hits, then those that share a word with the branch and a hit, then linked ones."""
+    found = {thread.card.id: thread for thread in hits if _is_task(thread.card)}
+    for thread in _with_branch_words(query, hits, cards):
+        found.setdefault(thread.card.id, thread)
+    near = [thread.card.id for thread in hits[:EACH]]
+    for hop in expand(dict.fromkeys((*query.tickets, *near)), cards):
         if _is_task(hop.card):
-            way = "names" if hop.direction == "from" else "is named by"
-            found.setdefault(hop.card.id, RankedThread(hop.card, 0.0, (f"{way} {reference(hop.hit)}",)))
+            verb = "names" if hop.direction == "from" else "is named by"
+            found.setdefault(hop.card.id, RankedThread(hop.card, 0.0, (f"{verb} {thread_reference(hop.hit)}",)))
     return tuple(found.values())[:EACH]
 
 
-def _about(signs: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> list[RankedThread]:
-    """Open issues whose titles have a word that the branch's name has, and a hit's title too."""
-    borne = {term for one in hits for term in terms(one.card.title)} & signs.telling.keys()
-    if not borne:
+def _with_branch_words(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> list[RankedThread]:
+    """Open issues whose title shares a word with both the branch's name and the title of a hit."""
+    shared_terms = {term for one in hits for term in terms(one.card.title)} & query.telling.keys()
+    if not shared_terms:
         return []
-    found = cards.search(dict.fromkeys(borne, 1.0), limit=SHOWN, keep=_is_task)
-    titles = {one.card.id: borne.intersection(terms(one.card.title)) for one in found}
+    found = cards.search(dict.fromkeys(shared_terms, 1.0), limit=SHOWN, keep=_is_task)
+    titles = {one.card.id: shared_terms.intersection(terms(one.card.title)) for one in found}
     return [
-        RankedThread(one.card, 0.0, (f"its title has {', '.join(written(signs.text, sorted(titles[one.card.id])))}",))
+        RankedThread(one.card, 0.0, (f"its title has {', '.join(spellings(query.text, sorted(titles[one.card.id])))}",))
         for one in found
         if titles[one.card.id]
     ]

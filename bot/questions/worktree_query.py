@@ -1,4 +1,4 @@
-"""A checkout as a query: weighted words, the threads that it names, and files."""
+"""Turns a checkout into a query: weighted words, the threads that it names, and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.domain.card import Worktree
 from bot.reading.analyzer import terms
 
 MESSAGES = 3
-"""Commit messages that are used, of those that are known."""
+"""Commit messages that are used."""
 
 MAX_FILES = 100
 
@@ -20,7 +20,7 @@ _SUBJECT = 0.4
 _INHERITED = 0.1
 _KIND = 0.05
 """Weight of a word: of the branch; of the first part of its name, which may be a person's; of a commit's subject; of
-the commit that the branch began at; of the project and its language, which every thread is about."""
+the commit where the branch began; of the project and its language, which every thread is about."""
 
 _MAX_WORDS = 24
 _MAX_BRANCH = 200
@@ -29,27 +29,27 @@ _PREFIXES = (
     "bug bugfix build chore ci dependabot dev develop docs doc feat feature features fix fixes fixed bugs hotfix"
     " improvement misc perf refactor release revert style task test tests topic user users wip"
 )
-_EMPTY = (
+_VAGUE = (
     "add added adds allow attempt branch change changes clean cleanup code commit debug experiment final first fixing"
     " handle improve initial into issue issues make merge minor more move new patch poc pr pull remove review rework"
     " small some spike start stuff support temp testing tmp try tweak update updates use using work working"
 )
 _KINDS = frozenset(_PREFIXES.split())
-_GENERIC = frozenset(terms(f"{_PREFIXES} {_EMPTY}".replace(" ", " . ")))
-"""Terms that say that something is done, and not to what."""
+_GENERIC = frozenset(terms(f"{_PREFIXES} {_VAGUE}".replace(" ", " . ")))
+"""Terms that say that something is done, but not to what."""
 
 _RELEASES = frozenset({"release", "releases", "version", "v", "rc", "python", "py", "node", "milestone", "sprint"})
-_TOKEN = re.compile(r"[^\W\d_]+|\d+|[/#]|[-_.]+|[^\w]", re.ASCII)
+_BRANCH_TOKEN = re.compile(r"[^\W\d_]+|\d+|[/#]|[-_.]+|[^\w]", re.ASCII)
 _NAMES_TICKET = frozenset(
     {"#", "bug", "bugs", "fix", "fixes", "gh", "hotfix", "issue", "issues", "pr", "pull", "ticket", "feature", "feat"}
 )
 _CALENDAR = range(1990, 2100)
-_EVERYWHERE = frozenset(
+_COMMON_FILES = frozenset(
     {"__init__.py", "cargo.toml", "changelog.md", "go.mod", "index.html", "index.js", "index.ts", "license", "main.py"}
     | {"makefile", "mod.rs", "package-lock.json", "package.json", "pyproject.toml", "readme.md", "setup.py"}
 )
 _FEW = 5
-"""Threads that may name a file before it tells as little as a README; a twentieth of all where that is more."""
+"""A file named by more threads is not distinctive; in a large memory the limit is a twentieth of all threads."""
 
 _SHARE = 0.05
 _SEPARATOR = re.compile(r"[/\-_.#]+")
@@ -60,12 +60,12 @@ _SCOPE = re.compile(r"[a-z]{2,12}(?:\([^)\n]{1,40}\))?!?: ")
 
 @dataclass(frozen=True, slots=True)
 class WorktreeQuery:
-    """The query that a checkout stands for.
+    """The query derived from a checkout.
 
-    ``weights``: the terms to look for, and what each counts (> 0); ``telling`` those of the branch's name alone.
+    ``weights`` maps the terms to search for to their weights (> 0); ``telling`` has only those of the branch's name.
     ``tickets`` are the numbers that the branch names, ``mentioned`` those in the messages of its own commits.
     ``files`` are the paths at work, those changed since the last commit first. ``text`` has the words as they are
-    written; ``used`` names the parts of the checkout that the query was made from.
+    written; ``used`` names the parts of the checkout that the query uses.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -80,101 +80,106 @@ class WorktreeQuery:
 def worktree_query(checkout: Worktree) -> WorktreeQuery:
     """The query of a checkout; empty for an empty one.
 
-    Commits that were pushed to a main branch are finished work: they count little, and the threads and files that they
-    name are left out.
+    Commits that were pushed to a main branch are finished work: they count little, and the threads and files in them
+    are left out.
     """
     branch = checkout.branch[:_MAX_BRANCH]
     tickets = ticket_numbers(branch)
-    about = set(terms(_spaced(f"{checkout.project} {checkout.language}")))
-    telling = {term: weight for term, weight in _branch_terms(branch) if term not in about}
+    project_terms = set(terms(_split_name(f"{checkout.project} {checkout.language}")))
+    telling = {term: weight for term, weight in _branch_terms(branch) if term not in project_terms}
     messages = [text for text in checkout.messages if not _BRANCH_SUBJECT.match(text)][:MESSAGES]
     subjects = [_SCOPE.sub("", text.partition("\n")[0], count=1)[:_MAX_BRANCH] for text in messages]
-    weights = dict.fromkeys(about, _KIND)
-    for term in _told(" ; ".join(subjects)):
+    weights = dict.fromkeys(project_terms, _KIND)
+    for term in _distinctive_terms(" ; ".join(subjects)):
         weights.setdefault(term, _SUBJECT if checkout.is_own else _INHERITED)
     weights |= telling
-    mentioned = _mentioned(messages) if checkout.is_own else ()
-    changed = (*checkout.modified, *checkout.staged, *(checkout.recent if checkout.is_own else ()))
+    mentioned = _mentioned_numbers(messages) if checkout.is_own else ()
+    files = (*checkout.modified, *checkout.staged, *(checkout.recent if checkout.is_own else ()))
     return WorktreeQuery(
         weights=dict(list(weights.items())[-2 * _MAX_WORDS :]),
         telling=telling,
         tickets=tickets,
         mentioned=tuple(number for number in mentioned if number not in tickets),
-        files=tuple(dict.fromkeys(changed))[:MAX_FILES],
-        text=" ; ".join([_spaced(branch), *subjects]),
-        used=tuple(_used(checkout, messages)),
+        files=tuple(dict.fromkeys(files))[:MAX_FILES],
+        text=" ; ".join([_split_name(branch), *subjects]),
+        used=tuple(_used_signals(checkout, messages)),
     )
 
 
 def ticket_numbers(branch: str) -> tuple[int, ...]:
-    """The numbers of issues in a branch's name, in order: ``fix/42-timeout``, ``gh-42``, ``issue_42``, ``#42``.
+    """The issue numbers in a branch's name, in order: ``fix/42-timeout``, ``gh-42``, ``issue_42``, ``#42``.
 
     A number counts after a word that names a ticket, and at the beginning of a part between slashes. Versions
-    (``release-2.3``), dates and years, and numbers of other trackers (``ABC-12``) are none.
+    (``release-2.3``), dates and years, and numbers of other trackers (``ABC-12``) do not count.
     """
-    tokens = _TOKEN.findall(branch[:_MAX_BRANCH])
-    found: dict[int, None] = {}
-    for at, token in enumerate(tokens):
-        if token.isdecimal() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, at):
-            found[int(token)] = None
-    return tuple(found)[:_MAX_TICKETS]
+    tokens = _BRANCH_TOKEN.findall(branch[:_MAX_BRANCH])
+    numbers: dict[int, None] = {}
+    for position, token in enumerate(tokens):
+        if token.isdecimal() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, position):
+            numbers[int(token)] = None
+    return tuple(numbers)[:_MAX_TICKETS]
 
 
-def is_telling(path: str, written: str, count: int, size: int) -> bool:
-    """Whether naming this file, in these words, sets a thread apart, when ``count`` of ``size`` threads name it."""
-    is_everywhere = path.rpartition("/")[2].casefold() in _EVERYWHERE
-    is_bare = "/" not in path or "/" not in written.replace("\\", "/").strip("/")
-    return count <= max(_FEW, size * _SHARE) and not (is_everywhere and is_bare)
+def is_telling(path: str, spelling: str, count: int, size: int) -> bool:
+    """Whether this ``spelling`` of a file sets a thread apart, if ``count`` of ``size`` threads name the file."""
+    is_common = path.rpartition("/")[2].casefold() in _COMMON_FILES
+    has_no_folder = "/" not in path or "/" not in spelling.replace("\\", "/").strip("/")
+    return count <= max(_FEW, size * _SHARE) and not (is_common and has_no_folder)
 
 
-def _is_ticket(tokens: list[str], at: int) -> bool:
-    behind = "".join(tokens[at + 1 : at + 3])
+def _is_ticket(tokens: list[str], position: int) -> bool:
+    following = "".join(tokens[position + 1 : position + 3])
     if (
-        (behind[:1] == "." and (behind[1:].isdigit() or behind[1:] in ("", "x")))
-        or (behind[:1] in ("-", "_", "/") and behind[1:].isdigit())
-        or behind[:1].isalpha()
+        (following[:1] == "." and (following[1:].isdigit() or following[1:] in ("", "x")))
+        or (following[:1] in ("-", "_", "/") and following[1:].isdigit())
+        or following[:1].isalpha()
     ):
         return False  # a version, a date, "2fa"
-    before = [token for token in tokens[:at] if token not in ("-", "_")]
+    before = [token for token in tokens[:position] if token not in ("-", "_")]
     last = before[-1].lower() if before else ""
-    if last in _NAMES_TICKET and tokens[at - 1].lower() in (last, "-", "_", "#"):
+    if last in _NAMES_TICKET and tokens[position - 1].lower() in (last, "-", "_", "#"):
         return True
     if before and last != "/":
         return False
     folder = before[-2].lower() if len(before) > 1 else ""
     if folder.isdigit() or folder in _RELEASES:
         return False
-    return int(tokens[at]) not in _CALENDAR or folder in _KINDS | _NAMES_TICKET
+    return int(tokens[position]) not in _CALENDAR or folder in _KINDS | _NAMES_TICKET
 
 
 def _branch_terms(branch: str) -> Iterator[tuple[str, float]]:
-    """The telling words of a branch, each once, and what each counts. Numbers are no words."""
+    """The distinctive words of a branch, each once, with their weights. Numbers do not count."""
     first, slash, rest = branch.partition("/")
-    is_name = bool(slash) and first.lower() not in _KINDS and not _SEPARATOR.search(first)
-    counted = dict.fromkeys(_told(first), _OWNER) if is_name else {}
-    counted |= dict.fromkeys(_told(_spaced(rest if is_name else branch)), _WORDS)
-    yield from list(counted.items())[:_MAX_WORDS]
+    has_owner = bool(slash) and first.lower() not in _KINDS and not _SEPARATOR.search(first)
+    weights = dict.fromkeys(_distinctive_terms(first), _OWNER) if has_owner else {}
+    weights |= dict.fromkeys(_distinctive_terms(_split_name(rest if has_owner else branch)), _WORDS)
+    yield from list(weights.items())[:_MAX_WORDS]
 
 
-def _told(text: str) -> list[str]:
+def _distinctive_terms(text: str) -> list[str]:
     return [term for term in dict.fromkeys(terms(text)) if term not in _GENERIC and not term.isdigit()][:_MAX_WORDS]
 
 
-def _spaced(name: str) -> str:
+def _split_name(name: str) -> str:
     return _SEPARATOR.sub(" ", name)
 
 
-def _mentioned(messages: Iterable[str]) -> tuple[int, ...]:
-    told = [text for text in messages if _MAY_REFER.search(text)]
-    if not told:
+def _mentioned_numbers(messages: Iterable[str]) -> tuple[int, ...]:
+    candidates = [text for text in messages if _MAY_REFER.search(text)]
+    if not candidates:
         return ()
-    from bot.reading.references import find_references  # it reads Markdown: most searches begin without it
+    from bot.reading.references import find_references  # loads the Markdown reader, which most searches do not need
 
-    found = (each for text in told for each in find_references(text) if each.owner is None and each.kind is None)
-    return tuple(dict.fromkeys(each.number for each in found))[:_MAX_TICKETS]
+    references = (
+        reference
+        for text in candidates
+        for reference in find_references(text)
+        if reference.owner is None and reference.kind is None
+    )
+    return tuple(dict.fromkeys(reference.number for reference in references))[:_MAX_TICKETS]
 
 
-def _used(checkout: Worktree, messages: list[str]) -> Iterator[str]:
+def _used_signals(checkout: Worktree, messages: list[str]) -> Iterator[str]:
     if checkout.branch:
         yield f"branch {checkout.branch}"
     counts = ((len(checkout.modified), "modified file"), (len(checkout.staged), "staged file"))

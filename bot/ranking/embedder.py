@@ -25,20 +25,20 @@ MODEL_FILES = (
     "onnx/model_int8.onnx",
     "onnx/model_quantized.onnx",
 )
-"""Possible names of the model in its folder; the first that exists is used."""
+"""Possible names of the model file in its folder; the first that exists is used."""
 
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "model.sha256"
-"""Optional: the hashes of model and tokenizer, as `sha256sum` writes them."""
+"""Optional: the hashes of model and tokenizer, in the format of `sha256sum`."""
 
 IMAGE_FOLDER = Path("/models")
-"""The folder of the model that is part of the image."""
+"""The folder of the model shipped in the image."""
 
 MAX_TOKENS = 128
-"""The length that all-MiniLM-L6-v2 was trained on. Twice as many take over twice the time and find no more."""
+"""The length that all-MiniLM-L6-v2 was trained on. Twice as many take more than twice the time and find no more."""
 
 MAX_CHARACTERS = 8192
-"""Most characters read of a text: 128 tokens are 750 characters of prose, a few thousand of hexadecimal digits."""
+"""Maximum characters read of a text: 128 tokens are 750 characters of prose, or a few thousand hexadecimal digits."""
 
 MAX_DIMENSIONS = 1024
 MAX_MODEL_BYTES = 512 * 1024 * 1024
@@ -47,7 +47,7 @@ MAX_MANIFEST_BYTES = 64 * 1024
 THREADS = 2
 
 _RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
-"""Part of the fingerprint; change it whenever the same model would give a thread other vectors."""
+"""Part of the fingerprint; change it whenever the same model would give a thread different vectors."""
 
 _LEAVE_OUT = "or leave the setting semantic.model empty"
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
@@ -57,12 +57,12 @@ Run = Callable[[list[int]], NDArray[np.float32]]
 
 
 class EmbeddingsUnavailable(WorldError):
-    """Embeddings cannot be had; one line names the cause and the remedy. Search by words goes on without them."""
+    """Embeddings are unavailable; one line names the cause and the remedy. Search by words works without them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxEmbedder:
-    """An opened model. Vectors are comparable only between embedders of one ``fingerprint`` (16 hexadecimal digits)."""
+    """An opened model. Vectors are comparable only between embedders with the same ``fingerprint`` (16 hex digits)."""
 
     dimensions: int
     fingerprint: str
@@ -72,11 +72,11 @@ class OnnxEmbedder:
     def encode(self, texts: Sequence[str], tick: Callable[[int], None] = lambda _: None) -> list[bytes]:
         """A vector of ``dimensions`` signed bytes for each text, for cosines; ``tick`` is called with 1 after each.
 
-        It is the mean of the model's vectors of the first 128 tokens, scaled so that its largest part is ±127. A text
-        without a token has the zero vector. A vector does not depend on the other texts. Raises EmbeddingsUnavailable
-        when the model fails.
+        A vector is the mean of the model's vectors for the first 128 tokens, scaled so that its largest component is
+        ±127. A text without tokens has the zero vector. A vector does not depend on the other texts. Raises
+        EmbeddingsUnavailable if the model fails.
         """
-        # One at a time: a quantised model takes the scale of its activations from the whole batch
+        # One at a time: a quantised model scales its activations by the whole batch
         # (https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html), so other texts would change the bytes.
         vectors = []
         for text in texts:
@@ -97,13 +97,13 @@ class OnnxEmbedder:
 def model_folder(named: str, workspace: Path) -> Path:
     """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
 
-    Native code parses the model, so a path that leads elsewhere, even through a link, raises UserError.
+    Native code parses the model, so a path that leads outside, even through a link, raises UserError.
     """
     root = IMAGE_FOLDER if Path(named).is_relative_to(IMAGE_FOLDER) else workspace
     try:
         folder = (workspace / named).resolve()
         inside = folder.is_relative_to(root.resolve())
-    except (OSError, RuntimeError, ValueError):  # a circle of links, or characters that no path has
+    except (OSError, RuntimeError, ValueError):  # a cycle of links, or characters not allowed in a path
         inside = False
     if not named or not inside:
         raise UserError(f"semantic.model must be a folder below the workspace or {IMAGE_FOLDER}, not {named!a}")
@@ -113,9 +113,9 @@ def model_folder(named: str, workspace: Path) -> Path:
 def open_embedder(folder: Path) -> OnnxEmbedder:
     """Open the model in ``folder``: the first of `MODEL_FILES`, and `TOKENIZER_FILE`, checked against `MANIFEST_FILE`.
 
-    Raises EmbeddingsUnavailable, with one line, when a file is missing, damaged or of another kind.
+    Raises EmbeddingsUnavailable, with one line, if a file is missing, damaged or of the wrong kind.
     """
-    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers without this
+    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # otherwise onnxruntime reports to its makers since 1.29
     try:
         import onnxruntime
         import tokenizers
@@ -124,18 +124,18 @@ def open_embedder(folder: Path) -> OnnxEmbedder:
             f"embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, {_LEAVE_OUT}"
         ) from None
     model_path, model, tokenizer = _read_folder(folder)
-    read = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
+    opened = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
     run = _open_model(onnxruntime, model, model_path)
-    dimensions = len(_mean(run(_token_ids(read, _PROBE) or [0])))
+    dimensions = len(_mean(run(_token_ids(opened, _PROBE) or [0])))
     if not 1 <= dimensions <= MAX_DIMENSIONS:
         raise EmbeddingsUnavailable(
             f"{model_path}: vectors of {dimensions} numbers, at most {MAX_DIMENSIONS} can be used; use a smaller model"
         )
-    return OnnxEmbedder(dimensions, _fingerprint(model, tokenizer), read, run)
+    return OnnxEmbedder(dimensions, _fingerprint(model, tokenizer), opened, run)
 
 
 def quantised(vector: NDArray[np.float32]) -> bytes:
-    """``vector`` as signed bytes, scaled so that its largest part is ±127; the zero vector stays zero."""
+    """``vector`` as signed bytes, scaled so that its largest component is ±127; the zero vector stays zero."""
     largest = float(np.abs(vector).max(initial=0.0))
     if largest == 0.0:
         return bytes(len(vector))
@@ -143,9 +143,9 @@ def quantised(vector: NDArray[np.float32]) -> bytes:
 
 
 def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Mean pooling over the attention mask, frame included (https://arxiv.org/abs/1908.10084, section 3).
+    """Mean pooling over the attention mask, control tokens included (https://arxiv.org/abs/1908.10084, section 3).
 
-    Nothing is padded, so that the mask is all ones and the mean is over all tokens.
+    Nothing is padded, so the mask is all ones and the mean is over all tokens.
     """
     mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
     if not np.isfinite(mean).all():
@@ -161,15 +161,15 @@ def _fingerprint(model: bytes, tokenizer: bytes) -> str:
 def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
     if not folder.is_dir():
         raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_LEAVE_OUT}")
-    found = [folder / name for name in MODEL_FILES if (folder / name).exists()]
-    if not found:
+    models = [folder / name for name in MODEL_FILES if (folder / name).exists()]
+    if not models:
         raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_LEAVE_OUT}")
     if not (folder / TOKENIZER_FILE).exists():
         raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put that of the model there, {_LEAVE_OUT}")
-    model = _read(found[0], MAX_MODEL_BYTES)
+    model = _read(models[0], MAX_MODEL_BYTES)
     tokenizer = _read(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES)
-    _check_manifest(folder, {found[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
-    return found[0], model, tokenizer
+    _check_manifest(folder, {models[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
+    return models[0], model, tokenizer
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -197,7 +197,7 @@ def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:
-    """The tokenizer, without padding, cut at `MAX_TOKENS`, and ignoring control tokens that a text spells out."""
+    """The tokenizer, without padding, truncating at `MAX_TOKENS`, and ignoring control tokens spelled out in a text."""
     try:
         opened = tokenizers.Tokenizer.from_buffer(content)
         opened.no_padding()
@@ -209,10 +209,10 @@ def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:
 
 
 def _token_ids(tokenizer: Any, text: str) -> list[int]:
-    """At most `MAX_TOKENS` ids, including the frame; none when the text itself has no token."""
-    kept = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
+    """At most `MAX_TOKENS` ids, including control tokens; none if the text itself has no token."""
+    clean = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
     try:
-        encoding = tokenizer.encode(kept)
+        encoding = tokenizer.encode(clean)
     except Exception as error:
         raise EmbeddingsUnavailable(
             f"the model's {TOKENIZER_FILE} fails ({_first_line(error)}); use another model, {_LEAVE_OUT}"
@@ -221,16 +221,16 @@ def _token_ids(tokenizer: Any, text: str) -> list[int]:
 
 
 def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
-    """A function from token ids to a vector for each. Raises EmbeddingsUnavailable if ``content`` does not fit."""
+    """A function from token ids to one vector per token. Raises EmbeddingsUnavailable if ``content`` is unusable."""
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.use_deterministic_compute = True
-    options.enable_mem_pattern = False  # each length of text would get its own plan
+    options.enable_mem_pattern = False  # each text length would get its own plan
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
-    # Weights in a second file would escape hash and fingerprint: look for it where no file can be.
+    # Weights in a second file would bypass hash and fingerprint, so point its folder to where no file can be.
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path / "none"))
     try:
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
@@ -238,7 +238,7 @@ def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
         outputs = {each.name: (each.type, len(each.shape)) for each in session.get_outputs()}
     except Exception as error:
         raise EmbeddingsUnavailable(f"{path}: not a usable model ({_first_line(error)}); fetch it again") from error
-    output = _checked_output(inputs, outputs, path)
+    output = _find_output(inputs, outputs, path)
 
     def run(tokens: list[int]) -> NDArray[np.float32]:
         ids = np.asarray([tokens], dtype=np.int64)
@@ -251,26 +251,26 @@ def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
             ) from error
         if states.ndim != 3 or states.shape[:2] != ids.shape:
             raise EmbeddingsUnavailable(f"{path}: does not give one vector for each token; use another model")
-        found: NDArray[np.float32] = states[0]
-        return found
+        vectors: NDArray[np.float32] = states[0]
+        return vectors
 
     return run
 
 
-def _checked_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]], path: Path) -> str:
-    needed, known = {"input_ids", "attention_mask"}, {"input_ids", "attention_mask", "token_type_ids"}
-    if not needed <= inputs.keys() <= known or set(inputs.values()) != {"tensor(int64)"}:
+def _find_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]], path: Path) -> str:
+    required, allowed = {"input_ids", "attention_mask"}, {"input_ids", "attention_mask", "token_type_ids"}
+    if not required <= inputs.keys() <= allowed or set(inputs.values()) != {"tensor(int64)"}:
         shown = ", ".join(f"{name} {kind}" for name, kind in inputs.items())
         raise EmbeddingsUnavailable(
             f"{path}: takes {_first_line(shown)} instead of input_ids and attention_mask; use another model"
         )
-    found = [name for name, (kind, axes) in outputs.items() if kind == "tensor(float)" and axes == 3]
-    if not found:
+    names = [name for name, (kind, axes) in outputs.items() if kind == "tensor(float)" and axes == 3]
+    if not names:
         raise EmbeddingsUnavailable(f"{path}: has no output with a vector for each token; use another model")
-    return found[0]
+    return names[0]
 
 
 def _first_line(error: object) -> str:
-    """An error message of a library as one short line of printable ASCII."""
+    """A library's error message as one short line of printable ASCII."""
     lines = str(error).splitlines() or [type(error).__name__]
     return ascii(lines[0])[1:-1][:120]

@@ -1,7 +1,7 @@
-"""The features of a candidate: numbers that mean the same in every repository, one row of a table for each.
+"""The features of a candidate: numbers that mean the same in every repository, each a row of a table.
 
 A new feature is a row in `ORDER_FEATURES` or `CONFIDENCE_FEATURES`; the weights in `ranking.json`, the order, the
-confidence, the choice of candidates in the index, the fitting tool and the documentation all follow the table.
+confidence, the choice of candidates in the index, the fitting tool and the documentation all derive from the table.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 USUAL_RARITY = 0.6
-"""Rarity of a word that the question lacks, as a share of the rarest's: about the mean over titles."""
+"""Assumed rarity of a word missing from the question, as a share of the rarest's: about the mean over titles."""
 
 FEW = 12
 WIDE = 0.1
-"""Two threads that share a word do not share a topic when more than this share of all threads holds the word."""
+"""A word shared by two threads says nothing about their topic if more than this share of all threads contains it."""
 
 NARROW = 0.025
-"""A word is specific, whatever it means elsewhere, when at most this share of all threads holds it."""
+"""A word is specific, whatever it means elsewhere, if at most this share of all threads contains it."""
 
 LEAST_FEW, FEW_SHARE = 5, 0.01
-"""An error, a path, a name or a line still says something when at most so many threads, or this share, have it."""
+"""An error, path, name or line is still informative if at most this many threads, or this share of them, have it."""
 
 LEAST_SHARE = 1e-4
-"""The least share whose logarithm counts; threads found by vectors alone share no term."""
+"""Lower bound of a share before its logarithm is taken; threads found by vectors alone share no term."""
 
 _REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class RankingQuery:
-    """The thread that is asked about: its analysed terms, and how rare each is among the threads before ``at``.
+    """The thread to find similar ones for: its analysed terms, and how rare each is among threads before ``at``.
 
-    ``length`` counts characters; ``rarest`` is the rarity of a word that no thread holds. ``repeats``: how many older
-    threads beyond the first say the same, word for word or at the same time; they do not make its words common.
+    ``length`` counts characters; ``rarest`` is the rarity of a word that no thread contains. ``repeats``: how many
+    older threads beyond the first say the same, word for word or at the same time; they do not make its words common.
     """
 
     title: frozenset[str]
@@ -67,23 +67,23 @@ class RankingQuery:
 
     @property
     def threads(self) -> float:
-        """The number of threads, computed from the rarity of a word that none of them holds."""
+        """The number of threads, computed from the rarity of a word that none of them contains."""
         return (exp(self.rarest) - 1) / 2 - 0.5
 
     @property
     def few(self) -> float:
-        """How many threads may hold what is specific to two of them."""
+        """How many threads may contain something that still counts as specific to two of them."""
         return max(LEAST_FEW, FEW_SHARE * self.threads) + self.repeats
 
     def is_rare(self, rarity: float, share: float) -> bool:
-        """Whether a rarity reaches this share of the rarest, or that of a word in FEW threads besides the repeats."""
-        held_by = FEW + self.repeats
-        few = log1p(max(0.0, self.threads - held_by + 0.5) / (held_by + 0.5))
+        """Whether a rarity reaches this share of the rarest, or the rarity of a word in FEW threads besides repeats."""
+        holders = FEW + self.repeats
+        few = log1p(max(0.0, self.threads - holders + 0.5) / (holders + 0.5))
         return rarity >= min(share * self.rarest, few)
 
 
-def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> RankingQuery:
-    """The query for a thread at the moment of its creation."""
+def query_for(thread: Thread, rarity: Mapping[str, float], rarest: float) -> RankingQuery:
+    """The query for a thread at the time of its creation."""
     return RankingQuery(
         title=frozenset(terms(thread.title)),
         body=frozenset(body_terms(thread.body)),
@@ -95,27 +95,27 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Rank
     )
 
 
-def is_told(term: str, asked: RankingQuery) -> bool:
-    """Whether few enough threads hold this term to connect two that do."""
-    return asked.is_rare(asked.rarity.get(term, 0.0), -log(WIDE) / asked.rarest)
+def is_distinctive(term: str, query: RankingQuery) -> bool:
+    """Whether few enough threads contain this term for it to connect two of them."""
+    return query.is_rare(query.rarity.get(term, 0.0), -log(WIDE) / query.rarest)
 
 
-def is_specific(term: str, asked: RankingQuery) -> bool:
-    """Whether hardly any thread holds this term."""
-    return asked.is_rare(asked.rarity.get(term, 0.0), -log(NARROW) / asked.rarest)
+def is_specific(term: str, query: RankingQuery) -> bool:
+    """Whether hardly any thread contains this term."""
+    return query.is_rare(query.rarity.get(term, 0.0), -log(NARROW) / query.rarest)
 
 
-def rare_terms(hit: Hit, asked: RankingQuery) -> float:
+def rare_terms(hit: Hit, query: RankingQuery) -> float:
     """The mean rarity of the three rarest of the strongest shared terms."""
-    return sum(sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
+    return sum(sorted((query.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
 
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """What a comparison of the question with the whole older text found.
+    """The result of comparing the question with the full text of an older thread.
 
-    ``words`` are the terms of the older text. ``errors`` counts the words by three, side by side in lines about a
-    failure, that both have and few others. ``same_error``: they have the same error; ``same_failure``: and a file too.
+    ``words`` are the terms of the older text. ``errors`` counts groups of three adjacent words, in lines about a
+    failure, that both have and few others. ``same_error``: both have the same error; ``same_failure``: also a file.
     """
 
     words: frozenset[str] = frozenset()
@@ -125,9 +125,9 @@ class SharedText:
 
 
 class RankedHit(NamedTuple):
-    """A hit next to the question: all that the scalar form of a feature may look at.
+    """A hit with its question: everything that the scalar form of a feature may use.
 
-    ``best`` is the highest score of all hits, ``place`` the rank of this score from 1. ``text`` is known only of the
+    ``best`` is the highest score of all hits, ``place`` the rank of this score, from 1. ``text`` is known only for the
     few candidates that are read.
     """
 
@@ -139,9 +139,9 @@ class RankedHit(NamedTuple):
 
 
 class DocumentColumns(NamedTuple):
-    """All documents of an index at a moment: all that the array form of a feature may look at.
+    """All documents of an index at one moment: everything that the array form of a feature may use.
 
-    ``scores`` are those for the terms, ``near`` the cosines by vector field. Times, and the moment ``now``, are seconds
+    ``scores`` are those for the terms, ``near`` the cosines by vector field. Times, including ``now``, are seconds
     since 1970; ``closed`` is 0 for an open thread. ``lengths`` counts characters, ``duplicates`` known duplicates.
     """
 
@@ -156,16 +156,16 @@ class DocumentColumns(NamedTuple):
 
 TERMS, TRAINED, MODEL = "terms", "trained vectors", "text model"
 ENTRY, TITLES, TEXTS = "entry", "titles", "texts"
-"""Where features come from. Those of trained vectors and of a text model count only where there are such vectors."""
+"""Sources of features. Those of trained vectors and a text model count only where such vectors exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number that tells how well a hit answers a question.
+    """A number that says how well a hit answers a question.
 
-    ``scalar`` measures it for one hit; None leaves it out, as a hit without vectors has no cosine. A feature with an
-    ``array`` form, which measures all documents of an index at once, also picks the candidates. A ``circumstance``
-    makes people more likely to link a candidate, but no more similar: an old answer is still an answer.
+    ``scalar`` measures it for one hit; None means not available (a hit without vectors has no cosine). A feature with
+    an ``array`` form, which measures all documents of an index at once, also selects the candidates. A circumstance
+    makes people more likely to link a candidate, but does not make it more similar: an old answer is still an answer.
     """
 
     name: str
@@ -176,63 +176,63 @@ class Feature:
     is_circumstance: bool = False
 
 
-def measured(features: Sequence[Feature], hit: RankedHit) -> dict[str, float]:
+def measure(features: Sequence[Feature], hit: RankedHit) -> dict[str, float]:
     """The value of each of these features for a hit, by name."""
     return {each.name: value for each in features if (value := each.scalar(hit)) is not None}
 
 
-def order_features(hit: Hit, asked: RankingQuery, best: float) -> dict[str, float]:
+def order_features(hit: Hit, query: RankingQuery, best: float) -> dict[str, float]:
     """The features that order candidates; ``best`` is the highest score of all hits."""
-    return measured(ORDER_FEATURES, RankedHit(hit, asked, best))
+    return measure(ORDER_FEATURES, RankedHit(hit, query, best))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def title_terms(title: str) -> frozenset[str]:
-    # Remembered, because the titles of a history come up again with every question.
+    # Cached, because the titles of a history recur with every question.
     return frozenset(terms(title))
 
 
-def _near(name: str, about: str, source: str) -> Feature:
+def _cosine_feature(name: str, about: str, source: str) -> Feature:
     return Feature(name, about, source, lambda one: one.hit.near.get(name), lambda docs: docs.near.get(name))
 
 
-def _age(one: RankedHit) -> float:
-    return _days(one.hit.entry.created_at, one.asked.at)
+def _age(ranked: RankedHit) -> float:
+    return _days(ranked.hit.entry.created_at, ranked.asked.at)
 
 
-def _closed(one: RankedHit) -> float:
-    closed_at = one.hit.entry.closed_since(one.asked.at)
-    return _days(closed_at, one.asked.at) if closed_at else 0.0
+def _closed(ranked: RankedHit) -> float:
+    closed_at = ranked.hit.entry.closed_since(ranked.asked.at)
+    return _days(closed_at, ranked.asked.at) if closed_at else 0.0
 
 
-def _title_found(one: RankedHit) -> float:
-    return _weight(title_terms(one.hit.entry.title) & one.asked.body, one.asked) / one.asked.rarest
+def _title_found(ranked: RankedHit) -> float:
+    return _weight(title_terms(ranked.hit.entry.title) & ranked.asked.body, ranked.asked) / ranked.asked.rarest
 
 
-def _title_covered(one: RankedHit) -> float:
-    words = title_terms(one.hit.entry.title)
-    shared = (words & one.asked.title) | (words & one.asked.body)
-    known = _weight(shared, one.asked)
-    unknown = USUAL_RARITY * one.asked.rarest * (len(words) - len(shared))
+def _title_covered(ranked: RankedHit) -> float:
+    words = title_terms(ranked.hit.entry.title)
+    shared = (words & ranked.asked.title) | (words & ranked.asked.body)
+    known = _weight(shared, ranked.asked)
+    unknown = USUAL_RARITY * ranked.asked.rarest * (len(words) - len(shared))
     return known / (known + unknown) if known > 0 else 0.0
 
 
-def _title_overlap(one: RankedHit) -> float:
-    words = title_terms(one.hit.entry.title)
-    shared = len(words & one.asked.title)
-    either = len(words) + len(one.asked.title) - shared
-    return shared / either if either else 0.0
+def _title_overlap(ranked: RankedHit) -> float:
+    words = title_terms(ranked.hit.entry.title)
+    shared = len(words & ranked.asked.title)
+    union = len(words) + len(ranked.asked.title) - shared
+    return shared / union if union else 0.0
 
 
-def _titles(one: RankedHit) -> float:
-    whole = _weight(one.asked.title, one.asked)
-    ours = _weight(one.asked.title & one.text.words, one.asked) / whole if whole else 0.0
-    return (ours + _title_covered(one)) / 2
+def _titles(ranked: RankedHit) -> float:
+    total = _weight(ranked.asked.title, ranked.asked)
+    covered = _weight(ranked.asked.title & ranked.text.words, ranked.asked) / total if total else 0.0
+    return (covered + _title_covered(ranked)) / 2
 
 
-def _weight(words: frozenset[str], asked: RankingQuery) -> float:
-    # An exact sum, because sets have no order and other sums depend on it.
-    rarity = asked.rarity
+def _weight(words: frozenset[str], query: RankingQuery) -> float:
+    # An exact sum: sets have no order, and an inexact sum would depend on it.
+    rarity = query.rarity
     return fsum([rarity.get(word, 0.0) for word in words])
 
 
@@ -240,11 +240,11 @@ def _days(since: datetime, until: datetime) -> float:
     return log1p(max(0.0, (until - since).total_seconds()) / DAY)
 
 
-def _log(values: NDArray[Any]) -> Values:
-    import numpy as np  # only an index has arrays, and loading NumPy takes longer than most runs need
+def _log1p(values: NDArray[Any]) -> Values:
+    import numpy as np  # only an index has arrays, and loading NumPy takes longer than most whole runs
 
-    found: Values = np.log1p(np.maximum(values, 0))
-    return found
+    result: Values = np.log1p(np.maximum(values, 0))
+    return result
 
 
 ORDER_FEATURES = (
@@ -255,10 +255,10 @@ ORDER_FEATURES = (
         lambda one: one.hit.score / one.best if one.best > 0 else 0.0,
         lambda docs: docs.scores / max(float(docs.scores.max(initial=0.0)), 1e-9),
     ),
-    _near("trained", "cosine of the texts, by the repository's own word vectors", TRAINED),
-    _near("trained_title", "cosine of the titles, by the repository's own word vectors", TRAINED),
-    _near("semantic", "cosine of the texts, by a downloaded model", MODEL),
-    _near("semantic_title", "cosine of the titles, by a downloaded model", MODEL),
+    _cosine_feature("trained", "cosine of the texts, by the repository's own word vectors", TRAINED),
+    _cosine_feature("trained_title", "cosine of the titles, by the repository's own word vectors", TRAINED),
+    _cosine_feature("semantic", "cosine of the texts, by a downloaded model", MODEL),
+    _cosine_feature("semantic_title", "cosine of the titles, by a downloaded model", MODEL),
     Feature(
         "open",
         "1 where the older thread was open",
@@ -272,7 +272,7 @@ ORDER_FEATURES = (
         "ln(1 + days) since it was created",
         ENTRY,
         _age,
-        lambda docs: _log((docs.now - docs.created) / DAY),
+        lambda docs: _log1p((docs.now - docs.created) / DAY),
         is_circumstance=True,
     ),
     Feature(
@@ -280,7 +280,7 @@ ORDER_FEATURES = (
         "ln(1 + days) since it was closed, 0 while open",
         ENTRY,
         _closed,
-        lambda docs: _log((docs.now - docs.closed) / DAY) * (docs.closed != 0),
+        lambda docs: _log1p((docs.now - docs.closed) / DAY) * (docs.closed != 0),
         is_circumstance=True,
     ),
     Feature(
@@ -288,14 +288,14 @@ ORDER_FEATURES = (
         "ln(1 + characters) of its title and text",
         ENTRY,
         lambda one: log1p(one.hit.entry.length),
-        lambda docs: _log(docs.lengths),
+        lambda docs: _log1p(docs.lengths),
     ),
     Feature(
         "duplicates",
         "ln(1 + known duplicates of it)",
         ENTRY,
         lambda one: log1p(one.hit.duplicates),
-        lambda docs: _log(docs.duplicates),
+        lambda docs: _log1p(docs.duplicates),
     ),
     Feature("title_found", "rarity of its title's words in the new text, in units of the rarest", TITLES, _title_found),
     Feature("title_covered", "share of its title, by rarity, that the new issue covers", TITLES, _title_covered),
@@ -332,6 +332,6 @@ CONFIDENCE_FEATURES = (
     ),
     Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
     Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
-    _near("semantic", "cosine of the texts, by a downloaded model", MODEL),
+    _cosine_feature("semantic", "cosine of the texts, by a downloaded model", MODEL),
 )
-"""The features of the confidence in a hit. Its age and its state have no part: they predict links, not similarity."""
+"""The features of the confidence in a hit. Age and state are not among them: they predict links, not similarity."""

@@ -1,4 +1,4 @@
-"""Fits linear models, for the order of candidates and the probability of a hit, and computes 95 % intervals."""
+"""Fits linear models for the order of candidates and the probability of a hit, and computes 95 % intervals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Weights = dict[str, float]
 Choice = tuple[Sequence[Mapping[str, float]], Sequence[bool]]
-"""The features of the candidates of one question, and which of them are right."""
+"""The features of one question's candidates, and which candidates are right."""
 
 _ROUNDS = 25
 _STEPS = 12
-_SMALL = 1e-5
+_TOLERANCE = 1e-5
 
 
 def fit_order(
@@ -23,18 +23,20 @@ def fit_order(
     """The weights that make the right candidates most probable, by a softmax over the candidates of each question.
 
     Minimises the listwise loss of F. Xia et al., "Listwise approach to learning to rank", ICML 2008, with the
-    probability of any right candidate, by Newton's method. Weights are drawn towards ``prior`` (0 by default) with
-    ``strength`` × squared distance / 2, in units of each feature's spread. Questions without a right candidate are
+    probability of any right candidate, by Newton's method. The penalty ``strength`` × squared distance / 2 pulls
+    weights towards ``prior`` (0 by default), in units of each feature's spread. Questions without a right candidate are
     ignored; without any question the prior is returned.
     """
-    taught = [(_matrix(candidates, names), np.array(right, dtype=bool)) for candidates, right in choices if any(right)]
+    questions = [
+        (_matrix(candidates, names), np.array(right, dtype=bool)) for candidates, right in choices if any(right)
+    ]
     start = np.array([(prior or {}).get(name, 0.0) for name in names])
-    if not taught:
+    if not questions:
         return dict(zip(names, start.tolist(), strict=True))
-    spread = _spread(np.concatenate([rows for rows, _ in taught]))
-    scaled = [(rows / spread, right) for rows, right in taught]
-    found = _newton(lambda weights: _listwise(scaled, weights), start * spread, np.full(len(names), strength))
-    return dict(zip(names, (found / spread).tolist(), strict=True))
+    spread = _spread(np.concatenate([rows for rows, _ in questions]))
+    scaled = [(rows / spread, right) for rows, right in questions]
+    solution = _newton(lambda weights: _listwise(scaled, weights), start * spread, np.full(len(names), strength))
+    return dict(zip(names, (solution / spread).tolist(), strict=True))
 
 
 def fit_probability(
@@ -48,7 +50,7 @@ def fit_probability(
 ) -> tuple[Weights, float]:
     """Weights and intercept of a logistic regression of ``labels``.
 
-    The intercept is drawn to the prior's only with ``holds_intercept``: a few labels of one kind would carry it away.
+    Only with ``holds_intercept`` is the intercept pulled to the prior's: a few labels of one kind would shift it far.
     """
     weights, intercept = prior or ({}, 0.0)
     start = np.array([*(weights.get(name, 0.0) for name in names), intercept])
@@ -57,65 +59,65 @@ def fit_probability(
     matrix = _matrix(rows, names)
     spread = np.append(_spread(matrix), 1.0)
     scaled = np.column_stack([matrix, np.ones(len(matrix))]) / spread
-    pull = np.append(np.full(len(names), strength), strength if holds_intercept else 0.0)
-    truth = np.array(labels, dtype=float)
-    found = _newton(lambda point: _logistic(scaled, truth, point), start * spread, pull) / spread
-    return dict(zip(names, found[:-1].tolist(), strict=True)), float(found[-1])
+    penalty = np.append(np.full(len(names), strength), strength if holds_intercept else 0.0)
+    targets = np.array(labels, dtype=float)
+    solution = _newton(lambda point: _logistic(scaled, targets, point), start * spread, penalty) / spread
+    return dict(zip(names, solution[:-1].tolist(), strict=True)), float(solution[-1])
 
 
 Loss = tuple[float, Floats, Floats]
-"""A loss with its slope and its curvature."""
+"""A loss with its gradient and its Hessian."""
 
 
-def _newton(loss: Callable[[Floats], Loss], start: Floats, pull: Floats) -> Floats:
-    """Minimise ``loss`` plus the pull towards ``start``; steps are halved until they go down."""
+def _newton(loss: Callable[[Floats], Loss], start: Floats, penalty: Floats) -> Floats:
+    """Minimise ``loss`` plus the penalty for leaving ``start``; steps are halved until the value decreases."""
 
-    def pulled(point: Floats) -> Loss:
-        value, slope, curvature = loss(point)
-        away = point - start
-        return value + float(pull @ away**2) / 2, slope + pull * away, curvature + np.diag(pull + 1e-9)
+    def penalised(point: Floats) -> Loss:
+        value, gradient, hessian = loss(point)
+        offset = point - start
+        return value + float(penalty @ offset**2) / 2, gradient + penalty * offset, hessian + np.diag(penalty + 1e-9)
 
     point = start.copy()
-    value, slope, curvature = pulled(point)
+    value, gradient, hessian = penalised(point)
     for _ in range(_ROUNDS):
-        step = np.linalg.solve(curvature, slope)
+        step = np.linalg.solve(hessian, gradient)
         for _ in range(_STEPS):
-            tried = pulled(point - step)
-            if tried[0] <= value:
+            trial = penalised(point - step)
+            if trial[0] <= value:
                 break
             step = step / 2
         else:
             break
         point = point - step
-        value, slope, curvature = tried
-        if float(np.abs(step).max()) < _SMALL:
+        value, gradient, hessian = trial
+        if float(np.abs(step).max()) < _TOLERANCE:
             break
     return point
 
 
-def _listwise(taught: Sequence[tuple[Floats, NDArray[np.bool_]]], weights: Floats) -> Loss:
+def _listwise(questions: Sequence[tuple[Floats, NDArray[np.bool_]]], weights: Floats) -> Loss:
     size = len(weights)
-    value, slope, curvature = 0.0, np.zeros(size), np.zeros((size, size))
-    for rows, right in taught:
+    value, gradient, hessian = 0.0, np.zeros(size), np.zeros((size, size))
+    for rows, right in questions:
         scores = rows @ weights
-        chance, total = _softmax(scores)
-        of_right, held = _softmax(scores[right])
-        mean = chance @ rows
-        value += total - held
-        slope += mean - of_right @ rows[right]
-        curvature += (rows * chance[:, None]).T @ rows - np.outer(mean, mean)
-    return value, slope, curvature
+        probabilities, total = _softmax(scores)
+        right_probabilities, right_total = _softmax(scores[right])
+        mean = probabilities @ rows
+        value += total - right_total
+        gradient += mean - right_probabilities @ rows[right]
+        hessian += (rows * probabilities[:, None]).T @ rows - np.outer(mean, mean)
+    return value, gradient, hessian
 
 
-def _logistic(rows: Floats, truth: Floats, weights: Floats) -> Loss:
+def _logistic(rows: Floats, targets: Floats, weights: Floats) -> Loss:
     scores = rows @ weights
-    chance = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
-    value = float((np.logaddexp(0, scores) - truth * scores).sum())
-    return value, rows.T @ (chance - truth), (rows * (chance * (1 - chance))[:, None]).T @ rows
+    probabilities = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
+    value = float((np.logaddexp(0, scores) - targets * scores).sum())
+    return value, rows.T @ (probabilities - targets), (rows * (probabilities * (1 - probabilities))[:, None]).T @ rows
 
 
 def _softmax(scores: Floats) -> tuple[Floats, float]:
-    """The share of each in the sum of e^score, and the logarithm of that sum."""
+    """Each one's share of the sum of e^score, and the logarithm of that sum."""
     largest = float(scores.max())
     powers = np.exp(scores - largest)
     total = float(powers.sum())
@@ -133,11 +135,11 @@ def _spread(rows: Floats) -> Floats:
 
 
 RESAMPLES = 2_000
-"""50 of 2,000 resampled means lie beyond each end of the interval, enough for steady ends."""
+"""50 of 2,000 resampled means lie beyond each end of the interval, enough for stable ends."""
 
 _BOUNDS = (2.5, 97.5)
-_DRAWN = 1 << 20
-"""Numbers drawn at a time, which bounds the memory."""
+_BATCH_SIZE = 1 << 20
+"""Numbers drawn at a time, to bound the memory."""
 
 
 def mean_interval(values: Sequence[float], seed: int) -> tuple[float, float]:
@@ -153,9 +155,9 @@ def mean_interval(values: Sequence[float], seed: int) -> tuple[float, float]:
 
 
 def paired_interval(a: Sequence[float], b: Sequence[float], seed: int) -> tuple[float, float, float]:
-    """The mean of ``a`` minus ``b``, one pair for each case, and the ends of its 95 % interval.
+    """The mean of ``a`` minus ``b``, one pair per case, and the ends of its 95 % interval.
 
-    Cases are resampled as pairs, so cases that are hard for both do not widen the interval. Raises ValueError where the
+    Cases are resampled as pairs, so cases that are hard for both do not widen the interval. Raises ValueError if the
     two differ in length or are empty.
     """
     differences = [left - right for left, right in zip(a, b, strict=True)]
@@ -163,8 +165,8 @@ def paired_interval(a: Sequence[float], b: Sequence[float], seed: int) -> tuple[
     return sum(differences) / len(differences), low, high
 
 
-def _resampled_means(values: NDArray[np.float64], chance: np.random.Generator) -> NDArray[np.float64]:
+def _resampled_means(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     count = len(values)
-    step = max(1, _DRAWN // count)
+    step = max(1, _BATCH_SIZE // count)
     sizes = [min(step, RESAMPLES - start) for start in range(0, RESAMPLES, step)]
-    return np.concatenate([values[chance.integers(count, size=(size, count))].mean(axis=1) for size in sizes])
+    return np.concatenate([values[rng.integers(count, size=(size, count))].mean(axis=1) for size in sizes])

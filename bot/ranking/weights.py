@@ -1,7 +1,7 @@
-"""The learned numbers: the weights of the order and of the confidence, and the cut from which a hit is shown.
+"""The learned numbers: the weights for order and confidence, and the cut above which a hit is shown.
 
-`ranking.json` next to this module holds the shipped ones; a repository that learned its own keeps them on its branch in
-the same form. They are untrusted data: anything unexpected makes the whole ranking invalid.
+`ranking.json` next to this module holds the shipped ones; a repository that learned its own stores them on its branch
+in the same format. They are untrusted data: anything unexpected makes the whole ranking invalid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST = 1_000.0
 TINY = 1e-9
 _STEP = 1e-4
 SHOWN_FROM = 0.65
-"""The similarity that the cut is mapped to, in every repository."""
+"""The similarity to which the cut is mapped, in every repository."""
 
 ORDER = tuple(each.name for each in ORDER_FEATURES)
 CONFIDENCE = tuple(each.name for each in CONFIDENCE_FEATURES)
@@ -34,10 +34,10 @@ MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """``order``: weight of each feature in the score of a candidate, in log-odds against the other candidates.
+    """``order``: the weight of each feature in a candidate's score, in log-odds against the other candidates.
 
-    ``confidence`` and ``intercept``: a logistic model of the probability that somebody who reads both threads finds the
-    hit useful. ``cut``: the confidence, in 0..1, that is mapped to a similarity of 0.65.
+    ``confidence`` and ``intercept``: a logistic model of the probability that a reader of both threads finds the hit
+    useful. ``cut``: the confidence, in 0..1, that is mapped to a similarity of 0.65.
     """
 
     order: Mapping[str, float]
@@ -51,19 +51,19 @@ class RankingWeights:
         return _probability(self.intercept + weighed)
 
     def similarity(self, confidence: float) -> float:
-        """The similarity in 0..1 of a confidence in 0..1; their log-odds differ by a constant."""
+        """The similarity for a confidence, both in 0..1; their log-odds differ by a constant."""
         return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
 
     def with_cut(self, cut: float) -> RankingWeights:
-        """The same with the cut at this confidence, limited to 0.001 to 0.999."""
+        """A copy with the cut at this confidence, limited to 0.001..0.999."""
         return replace(self, cut=min(0.999, max(0.001, cut)))
 
 
 @dataclass(frozen=True, slots=True)
 class RankingModels:
-    """A model for each kind of memory: with trained vectors, by words alone, and with those of a text model too.
+    """A model for each kind of memory: with trained vectors, with words alone, and with a text model's vectors too.
 
-    ``provenance``: the data that the numbers were learned from, as plain values.
+    ``provenance``: the data from which the numbers were learned, as plain values.
     """
 
     with_vectors: RankingWeights
@@ -71,24 +71,24 @@ class RankingModels:
     with_text_model: RankingWeights
     provenance: Mapping[str, object] = field(default_factory=dict)
 
-    def model(self, arms: Collection[str]) -> RankingWeights:
-        """The model for texts that have vectors of these arms."""
-        return getattr(self, kind_of(arms))  # type: ignore[no-any-return]
+    def model(self, vector_fields: Collection[str]) -> RankingWeights:
+        """The model for texts with these vector fields."""
+        return getattr(self, kind_of(vector_fields))  # type: ignore[no-any-return]
 
-    def with_model(self, arms: Collection[str], model: RankingWeights) -> RankingModels:
-        """The same with another model for texts that have vectors of these arms."""
-        changed: dict[str, Any] = {kind_of(arms): model}
+    def with_model(self, vector_fields: Collection[str], model: RankingWeights) -> RankingModels:
+        """A copy with another model for texts with these vector fields."""
+        changed: dict[str, Any] = {kind_of(vector_fields): model}
         return replace(self, **changed)
 
 
-def kind_of(arms: Collection[str]) -> str:
-    return "with_text_model" if "semantic" in arms else "with_vectors" if arms else "by_words"
+def kind_of(vector_fields: Collection[str]) -> str:
+    return "with_text_model" if "semantic" in vector_fields else "with_vectors" if vector_fields else "by_words"
 
 
 def parse(fields: Any) -> RankingModels:
     """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds.
 
-    From the first format only the orders are used: its confidence, that people would link a hit, no longer exists.
+    Of the first format only the orders are used: its confidence, that people would link a hit, no longer exists.
     """
     if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT):
         raise ValueError("not a ranking of this format")
@@ -122,13 +122,13 @@ def ranking_fields(ranking: RankingModels) -> dict[str, object]:
 
 @cache
 def shipped() -> RankingModels:
-    """The numbers that come with this version."""
+    """The numbers shipped with this version."""
     return parse(json.loads(Path(__file__).with_name("ranking.json").read_text(encoding="utf-8")))
 
 
 @cache
 def shipped_elsewhere() -> RankingWeights:
-    """The numbers for threads of other repositories, which come with this version."""
+    """The numbers for threads of other repositories, shipped with this version."""
     path = Path(__file__).with_name("elsewhere.json")
     return _model({path.stem: json.loads(path.read_text(encoding="utf-8"))}, path.stem)
 
@@ -157,17 +157,17 @@ def _model_fields(model: RankingWeights) -> dict[str, object]:
     return {
         "order": _without_zeros(model.order),
         "confidence": _without_zeros(model.confidence),
-        "intercept": _rounded(model.intercept),
-        "cut": min(1 - _STEP, max(_STEP, _rounded(model.cut))),
+        "intercept": _round(model.intercept),
+        "cut": min(1 - _STEP, max(_STEP, _round(model.cut))),
     }
 
 
-def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) -> dict[str, float]:
-    given = _section(fields, section)
-    unknown = sorted(given.keys() - set(known))
+def _weights(fields: Mapping[str, Any], section: str, names: tuple[str, ...]) -> dict[str, float]:
+    weights = _section(fields, section)
+    unknown = sorted(weights.keys() - set(names))
     if unknown:
         raise ValueError(f"{section}: no feature is called {unknown[0]!r:.60}")
-    return {name: _number(given[name], f"{section}.{name}") for name in known if name in given}
+    return {name: _number(weights[name], f"{section}.{name}") for name in names if name in weights}
 
 
 def _number(value: object, name: str) -> float:
@@ -178,16 +178,16 @@ def _number(value: object, name: str) -> float:
 
 
 def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
-    return {name: rounded for name, weight in weights.items() if (rounded := _rounded(weight))}
+    return {name: rounded for name, weight in weights.items() if (rounded := _round(weight))}
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(max(-LARGEST, min(LARGEST, value)), 4)
 
 
 def _log_odds(probability: float) -> float:
-    held = min(1 - TINY, max(TINY, probability))
-    return log(held / (1 - held))
+    clamped = min(1 - TINY, max(TINY, probability))
+    return log(clamped / (1 - clamped))
 
 
 def _probability(log_odds: float) -> float:

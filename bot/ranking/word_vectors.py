@@ -1,9 +1,9 @@
-"""Trains word vectors on a repository's own threads, so that a title is nearest to its own opening text.
+"""Trains word vectors on a repository's own threads, so that each title is closest to its own opening text.
 
 Co-occurrence embeddings, as in P. Huang et al., "Learning deep structured semantic models for web search using
-clickthrough data", CIKM 2013: title and text are bags of words that share their vectors. In every batch a title must
-pick its own text among those of the others, and a text its title (cross-entropy over the cosines; the others of a
-batch are the wrong answers). It needs no label and no download. The vectors start from latent semantic analysis: the
+clickthrough data", CIKM 2013: title and text are bags of words that share their vectors. In every batch each title
+must pick its own text among all texts, and each text its title (cross-entropy over the cosines; the rest of the batch
+are the wrong answers). No labels and no download are needed. The vectors start from latent semantic analysis: the
 singular vectors of the weighted texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM
 Review 53, 2011, algorithm 4.4).
 
@@ -12,7 +12,7 @@ The file of vectors holds data only, all numbers little-endian:
     magic, words, dimensions, texts it was trained on, size of the words     4 + 4 + 4 + 4 + 4 bytes
     the words, a NUL between them, in UTF-8
     rarity of each word, length of each word's vector                        2 arrays of float32
-    directions of the words, the largest part of each being ±127             words x dimensions signed bytes
+    directions of the words, the largest component of each being ±127        words x dimensions signed bytes
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIMENSIONS = 96
-"""128 and 256 find no more on 692 queries, 64 a little less."""
+"""128 and 256 find no more on 692 queries, 64 finds a little less."""
 
 ROUNDS = 14
 BATCH = 256
 TEMPERATURE = 0.1
 RATE = 0.02
-"""First step of Adam; it falls to a tenth."""
+"""Adam's initial learning rate; it decays to a tenth."""
 
 WHITENING = 0.5
-"""The first vectors are divided by this power of the singular values."""
+"""The initial vectors are divided by this power of the singular values."""
 
 LEAST_TEXTS = 50
-"""Least number of threads to train on."""
+"""Minimum number of threads to train on."""
 
 LEAST_FREQUENCY = 2
 LEAST_BODY = 3
-"""Least number of known words in an opening text to learn from it."""
+"""Minimum number of known words in an opening text to learn from it."""
 
 _CHUNK = 512
 _SPARE = 16
@@ -51,13 +51,13 @@ _POWER_ROUNDS = 2
 _DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8
 
 Text = tuple[Sequence[str], Sequence[str]]
-"""The analysed terms of a title and of the text below it."""
+"""The analysed terms of a title and its text."""
 
 
 def train_embeddings(
     texts: Sequence[Text], *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> WordVectors | None:
-    """Train vectors for the words of these texts; None where there are too few.
+    """Train vectors for the words of these texts; None if there are too few.
 
     The same texts and seed give the same vectors. ``tick`` is called with 1 after each of ROUNDS rounds. Takes about
     6 s for 11,000 texts on two cores.
@@ -66,24 +66,24 @@ def train_embeddings(
     if len(texts) < LEAST_TEXTS or not words:
         return None
     random = np.random.default_rng(seed)
-    whole = [bag(text_counts(title, body), words, rarity) for title, body in texts]
-    start = _latent(whole, len(words), min(DIMENSIONS, len(words)), random)
+    bags = [bag(text_counts(title, body), words, rarity) for title, body in texts]
+    start = _latent(bags, len(words), min(DIMENSIONS, len(words)), random)
     pairs = [(bag(Counter(title), words, rarity), bag(Counter(body), words, rarity)) for title, body in texts]
-    learned = [pair for pair in pairs if len(pair[0][0]) and len(pair[1][0]) >= LEAST_BODY]
+    trainable = [pair for pair in pairs if len(pair[0][0]) and len(pair[1][0]) >= LEAST_BODY]
     trainer = _Adam(start)
     for round_number in range(ROUNDS):
-        _one_round(learned, trainer, random, RATE * (1 - 0.9 * round_number / ROUNDS))
+        _train_round(trainable, trainer, random, RATE * (1 - 0.9 * round_number / ROUNDS))
         tick(1)
     return WordVectors(words, rarity, trainer.matrix, len(texts))
 
 
 def dense(bags: Sequence[Bag]) -> tuple[NDArray[np.int32], Floats]:
-    """The words in these bags, and the bags as rows over them."""
+    """The words in these bags, and the bags as dense rows over these words."""
     words, places = np.unique(np.concatenate([numbers for numbers, _ in bags]), return_inverse=True)
     rows = np.repeat(np.arange(len(bags)), [len(numbers) for numbers, _ in bags])
-    found = np.zeros((len(bags), len(words)), dtype=np.float32)
-    found[rows, places] = np.concatenate([weights for _, weights in bags])
-    return words, found
+    matrix = np.zeros((len(bags), len(words)), dtype=np.float32)
+    matrix[rows, places] = np.concatenate([weights for _, weights in bags])
+    return words, matrix
 
 
 @dataclass
@@ -99,56 +99,56 @@ class _Adam:
     def begin(self) -> None:
         self._steps += 1
 
-    def move(self, rows: NDArray[np.int32], slope: Floats, rate: float) -> None:
-        mean = _DECAY * self._mean[rows] + (1 - _DECAY) * slope
-        square = _SQUARE_DECAY * self._square[rows] + (1 - _SQUARE_DECAY) * slope * slope
+    def move(self, rows: NDArray[np.int32], gradient: Floats, rate: float) -> None:
+        mean = _DECAY * self._mean[rows] + (1 - _DECAY) * gradient
+        square = _SQUARE_DECAY * self._square[rows] + (1 - _SQUARE_DECAY) * gradient * gradient
         self._mean[rows], self._square[rows] = mean, square
         step = mean / (1 - _DECAY**self._steps)
         self.matrix[rows] -= rate * step / (np.sqrt(square / (1 - _SQUARE_DECAY**self._steps)) + _TINY)
 
 
-def _one_round(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, random: np.random.Generator, rate: float) -> None:
+def _train_round(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, random: np.random.Generator, rate: float) -> None:
     order = random.permutation(len(pairs))
     for part in np.array_split(order, max(1, round(len(pairs) / BATCH))):
         if len(part) > 1:
-            _one_batch([pairs[number] for number in part], trainer, rate)
+            _train_batch([pairs[number] for number in part], trainer, rate)
 
 
-def _one_batch(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, rate: float) -> None:
+def _train_batch(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, rate: float) -> None:
     title_words, titles = dense([title for title, _ in pairs])
     body_words, bodies = dense([body for _, body in pairs])
-    left, left_length = _unit(titles @ trainer.matrix[title_words])
-    right, right_length = _unit(bodies @ trainer.matrix[body_words])
-    near = left @ right.T / TEMPERATURE
-    slope = (_softmax(near, 1) + _softmax(near, 0)) / 2
-    slope[np.diag_indices(len(pairs))] -= 1
-    slope /= len(pairs) * TEMPERATURE
-    to_left: Floats = np.matmul(slope, right)
-    to_right: Floats = np.matmul(slope.T, left)
+    left, left_length = _normalise_rows(titles @ trainer.matrix[title_words])
+    right, right_length = _normalise_rows(bodies @ trainer.matrix[body_words])
+    similarities = left @ right.T / TEMPERATURE
+    gradient = (_softmax(similarities, 1) + _softmax(similarities, 0)) / 2
+    gradient[np.diag_indices(len(pairs))] -= 1
+    gradient /= len(pairs) * TEMPERATURE
+    left_gradient: Floats = np.matmul(gradient, right)
+    right_gradient: Floats = np.matmul(gradient.T, left)
     trainer.begin()
-    trainer.move(title_words, titles.T @ _through_unit(to_left, left, left_length), rate)
-    trainer.move(body_words, bodies.T @ _through_unit(to_right, right, right_length), rate)
+    trainer.move(title_words, titles.T @ _unnormalised_gradient(left_gradient, left, left_length), rate)
+    trainer.move(body_words, bodies.T @ _unnormalised_gradient(right_gradient, right, right_length), rate)
 
 
-def _unit(rows: Floats) -> tuple[Floats, Floats]:
+def _normalise_rows(rows: Floats) -> tuple[Floats, Floats]:
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     return rows / lengths, lengths
 
 
-def _through_unit(slope: Floats, unit: Floats, length: Floats) -> Floats:
-    """The slope before the rows were scaled to unit length."""
-    found: Floats = (slope - unit * (slope * unit).sum(axis=1, keepdims=True)) / length
-    return found
+def _unnormalised_gradient(gradient: Floats, unit: Floats, length: Floats) -> Floats:
+    """The gradient with respect to the rows before they were scaled to unit length."""
+    result: Floats = (gradient - unit * (gradient * unit).sum(axis=1, keepdims=True)) / length
+    return result
 
 
 def _softmax(values: Floats, axis: int) -> Floats:
     powers = np.exp(values - values.max(axis=axis, keepdims=True))
-    found: Floats = powers / powers.sum(axis=axis, keepdims=True)
-    return found
+    result: Floats = powers / powers.sum(axis=axis, keepdims=True)
+    return result
 
 
 def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.Generator) -> Floats:
-    """The words by latent semantic analysis (words x dimensions), scaled to a mean length of 1."""
+    """Word vectors by latent semantic analysis (words x dimensions), scaled to a mean length of 1."""
     width = min(words, dimensions + _SPARE)
     basis = random.standard_normal((words, width)).astype(np.float32)
     for _ in range(_POWER_ROUNDS + 1):
@@ -156,20 +156,20 @@ def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.
         for numbers, rows in _chunks(bags):
             spread[numbers] += rows.T @ (rows @ basis[numbers])
         basis = np.linalg.qr(spread)[0]
-    inner = np.zeros((width, width))
+    gram = np.zeros((width, width))
     for numbers, rows in _chunks(bags):
         projected = rows @ basis[numbers]
-        inner += projected.T @ projected
-    squares, turns = np.linalg.eigh(inner)
-    best = np.argsort(-squares)[:dimensions]
-    scale = np.maximum(squares[best], 1e-12) ** (-WHITENING / 2)
-    found: Floats = (basis @ turns[:, best] * scale).astype(np.float32)
-    found /= max(float(np.linalg.norm(found, axis=1).mean()), 1e-9)
-    return found
+        gram += projected.T @ projected
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    best = np.argsort(-eigenvalues)[:dimensions]
+    scale = np.maximum(eigenvalues[best], 1e-12) ** (-WHITENING / 2)
+    vectors: Floats = (basis @ eigenvectors[:, best] * scale).astype(np.float32)
+    vectors /= max(float(np.linalg.norm(vectors, axis=1).mean()), 1e-9)
+    return vectors
 
 
 def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
-    """One at a time: all together would take gigabytes."""
+    """Dense chunks, one at a time: all together would take gigabytes."""
     parts = (bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK))
     return (dense(part) for part in parts)
 
@@ -179,23 +179,23 @@ def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
 MAX_WORDS = 20_000
 MAX_DIMENSIONS = 1_024
 MAX_TERMS = 150
-"""Most distinct terms that count in a text, the heaviest first."""
+"""Maximum number of distinct terms that count in a text, heaviest first."""
 
 TITLE_WEIGHT = 2
-"""A term of a title counts this often."""
+"""A term in a title counts this many times."""
 
 _MAGIC = b"PWV1"
 _HEADER = struct.Struct("<4sIIII")
 _LARGEST = 1e6
 Floats = NDArray[np.float32]
 Bag = tuple[NDArray[np.int32], Floats]
-"""The words of a text by number, and their weights: (1 + ln frequency) x rarity, scaled to unit length."""
+"""The numbers of a text's words, and their weights: (1 + ln frequency) x rarity, scaled to unit length."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
     """The vectors of words, as rows of ``matrix`` (float32). ``rarity`` (float32) is the inverse document frequency of
-    each word, ``trained_on`` the number of texts that they were trained on."""
+    each word, ``trained_on`` the number of training texts."""
 
     words: Mapping[str, int]
     rarity: Floats
@@ -207,7 +207,7 @@ class WordVectors:
         return int(self.matrix.shape[1])
 
     def text(self, title: Sequence[str], body: Sequence[str]) -> bytes:
-        """The direction of a text from its analysed terms, as signed bytes; empty where no word is known."""
+        """The direction of a text from its analysed terms, as signed bytes; empty if no word is known."""
         return self._direction(text_counts(title, body))
 
     def title(self, title: Sequence[str]) -> bytes:
@@ -219,7 +219,7 @@ class WordVectors:
 
 
 def text_counts(title: Sequence[str], body: Sequence[str]) -> Counter[str]:
-    """How often each term counts in a text."""
+    """How many times each term counts in a text."""
     counts = Counter(body)
     for term in title:
         counts[term] += TITLE_WEIGHT
@@ -227,7 +227,7 @@ def text_counts(title: Sequence[str], body: Sequence[str]) -> Counter[str]:
 
 
 def bag(counts: Mapping[str, int], words: Mapping[str, int], rarity: Floats) -> Bag:
-    """The known words of a text, the heaviest MAX_TERMS of them."""
+    """The known words of a text, at most the heaviest MAX_TERMS."""
     known = [(words[term], count) for term, count in counts.items() if term in words]
     numbers = np.array([number for number, _ in known], dtype=np.int32)
     weights = (1 + np.log(np.array([count for _, count in known], dtype=np.float32))) * rarity[numbers]
@@ -238,13 +238,13 @@ def bag(counts: Mapping[str, int], words: Mapping[str, int], rarity: Floats) -> 
 
 
 def quantise(vector: Floats) -> bytes:
-    """The direction of a vector as signed bytes, the largest part ±127; its length is dropped."""
+    """The direction of a vector as signed bytes, the largest component ±127; its length is dropped."""
     largest = float(np.abs(vector).max(initial=0.0))
     return np.rint(vector / largest * 127).astype(np.int8).tobytes() if largest > 0 else b""
 
 
 def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int], Floats]:
-    """The words of at least ``least`` texts, the most frequent first, and their rarity."""
+    """The words that occur in at least ``least`` texts, most frequent first, and their rarity."""
     frequency: Counter[str] = Counter()
     total = 0
     for text in texts:
@@ -256,7 +256,7 @@ def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int]
 
 
 def encode_words(vectors: WordVectors) -> bytes:
-    """The bytes of a file of vectors; `decode_words` gives the vectors back, except for rounding."""
+    """The bytes of a file of vectors; `decode_words` restores the vectors, except for rounding."""
     lengths = np.abs(vectors.matrix).max(axis=1, initial=0.0).astype("<f4")
     directions = np.rint(vectors.matrix * (127 / np.maximum(lengths, 1e-30))[:, None]).astype(np.int8)
     words = "\0".join(vectors.words).encode("utf-8", "surrogatepass")
@@ -274,7 +274,9 @@ def decode_words(data: bytes) -> WordVectors:
     at = _HEADER.size + size
     if len(data) != at + 8 * count + count * dimensions:
         raise ValueError("the file of word vectors has another size than it says")
-    if data.count(b"\0", _HEADER.size, at) != count - 1:  # looked at first: a split makes an object of every NUL
+    if (
+        data.count(b"\0", _HEADER.size, at) != count - 1
+    ):  # checked before splitting, which makes an object for every NUL
         raise ValueError("the file of word vectors has other words than it says")
     words = str(data[_HEADER.size : at], "utf-8", "surrogatepass").split("\0")
     numbers = np.frombuffer(data, dtype="<f4", count=2 * count, offset=at).astype(np.float32)

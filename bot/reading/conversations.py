@@ -14,7 +14,7 @@ from bot.reading.endings.outcome import CLOSING_PULL, outcome
 Speaker = Literal["you", "human"]
 
 GAP = timedelta(minutes=30)
-"""A message this long or longer after the one before it begins another conversation."""
+"""A message this long or longer after the previous one starts a new conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One or more messages of a thread, oldest first. ``ending`` tells how the thread ended, "" while it is open."""
+    """One or more messages of a thread, oldest first. ``ending`` says how the thread ended, "" while it is open."""
 
     thread: ThreadId
     kind: Kind
@@ -48,9 +48,9 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ShownConversation:
-    """A conversation to show. ``turns`` are the newest ones, which are shown in full.
+    """A conversation to show. ``turns`` are its newest turns, shown in full.
 
-    ``relative`` is the day on which it ended, relative to now. A summary shows no turn in full.
+    ``relative`` is the day it ended, relative to now. A summary shows no turn in full.
     """
 
     conversation: Conversation
@@ -60,13 +60,13 @@ class ShownConversation:
 
     @property
     def omitted(self) -> int:
-        """The number of messages that are left out; 0 for a summary."""
+        """The number of messages left out; 0 for a summary."""
         return 0 if self.is_summary else len(self.conversation.turns) - len(self.turns)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
-    """Conversations to show, newest first. ``omitted`` is the number of those that are not shown at all.
+    """Conversations to show, newest first. ``omitted`` is the number not shown at all.
 
     ``is_continuation``: the newest ended less than half an hour ago.
     """
@@ -76,8 +76,8 @@ class ConversationHistory:
     omitted: int
 
 
-class Form(Protocol):
-    """A format for a history, in pieces whose lengths add up to at least that of the whole."""
+class HistoryFormat(Protocol):
+    """An output format for a history. The lengths of its pieces add up to at least that of the whole."""
 
     @property
     def between(self) -> str:
@@ -91,7 +91,7 @@ class Form(Protocol):
     def edges(self, shown: ShownConversation, omitted: int, /) -> tuple[str, str]:
         """The text before and after the messages of a conversation, ``omitted`` of which are not shown.
 
-        For a summary this is all. It does not depend on the messages that are shown.
+        For a summary this is the whole text. It does not depend on which messages are shown.
         """
         ...
 
@@ -99,17 +99,17 @@ class Form(Protocol):
 
 
 def conversations(thread: Thread, me: Collection[str], since: datetime, now: datetime) -> tuple[Conversation, ...]:
-    """The conversations of the thread that ended from ``since`` to ``now``, oldest first; nothing from after ``now``.
+    """The conversations of the thread that ended between ``since`` and ``now``, oldest first.
 
-    ``me`` holds the agent's own logins, case-folded; in a session, a bot's messages are the agent's too. Pages have no
-    conversations.
+    Messages after ``now`` are ignored. ``me`` holds the agent's own logins, case-folded; in a session, a bot's messages
+    are the agent's too. Pages have no conversations.
     """
     if not thread.kind.traits.is_conversation or thread.created_at > now:
         return ()
-    then = thread if thread.revised_at <= now else thread.as_of(now)
-    found = [turns for turns in _parted(_turns(then, me)) if turns[-1].at >= since]
-    ending = _ending(then) if found else ""
-    return tuple(Conversation(then.id, then.kind, then.title, tuple(turns), ending) for turns in found)
+    snapshot = thread if thread.revised_at <= now else thread.as_of(now)
+    recent = [turns for turns in _split(_turns(snapshot, me)) if turns[-1].at >= since]
+    ending = _ending(snapshot) if recent else ""
+    return tuple(Conversation(snapshot.id, snapshot.kind, snapshot.title, tuple(turns), ending) for turns in recent)
 
 
 def _turns(thread: Thread, me: Collection[str]) -> list[Turn]:
@@ -123,7 +123,7 @@ def _turn(message: Message, kind: Kind, me: Collection[str]) -> Turn:
     return Turn("you" if is_own else "human", message.author, message.created_at.astimezone(UTC), message.text)
 
 
-def _parted(turns: list[Turn]) -> list[list[Turn]]:
+def _split(turns: list[Turn]) -> list[list[Turn]]:
     parts: list[list[Turn]] = []
     for turn in turns:
         if parts and turn.at - parts[-1][-1].at < GAP:
@@ -134,9 +134,9 @@ def _parted(turns: list[Turn]) -> list[list[Turn]]:
 
 
 def _ending(thread: Thread) -> str:
-    """How a closed thread ended. A fix that is only a number may be an issue, so it does not count."""
+    """How a closed thread ended. A fix given only as a number may be an issue, so it does not count."""
     if not thread.is_closed:
         return ""
     ending = outcome(thread)
-    is_told = ending.kind.is_known and (number_of(ending.fix) is None or CLOSING_PULL in ending.evidence)
-    return ending.kind.value if is_told else "closed"
+    is_certain = ending.kind.is_known and (number_of(ending.fix) is None or CLOSING_PULL in ending.evidence)
+    return ending.kind.value if is_certain else "closed"

@@ -1,4 +1,4 @@
-"""Makes the digest of a thread, which is enough to find and show it, and tells whether a change is visible there."""
+"""Makes the digest of a thread, enough to find and show it, and tells whether a change is visible in it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from math import log1p
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Reference, Thread
-from bot.reading.analyzer import OTHER_STOP_WORDS, bigrams, folded, is_english, token_terms, tokens, unspaced
+from bot.reading.analyzer import OTHER_STOP_WORDS, bigrams, fold_word, is_english, token_terms, tokens, unspaced_pattern
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph
-from bot.reading.references import each_once, find_references
+from bot.reading.references import find_references, merge_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.word_lists import ALSO_ENGLISH, COMMON_WORDS
 
 MAX_SUMMARY = 500
 MAX_KEYWORDS = 20
 
-# A digest should take 500 bytes to 2 KB: these lists keep their first entries, and long lines are cut.
+# A digest should take 500 bytes to 2 KB, so lists keep only their first entries and long lines are cut.
 _MAX_ERRORS = 4
 _MAX_ERROR = 120
 _MAX_FILES = 8
@@ -36,21 +36,21 @@ _COMMENT_WEIGHT = 0.5
 _CODE_WEIGHT = 1.5
 
 _LEAST_WORDS = 3
-"""A reply with fewer different words, stop words not counted, is no summary."""
+"""A reply with fewer distinct words, not counting stop words, is no summary."""
 
 _UNSPACED_WORD = 3
-"""Characters of a script without spaces that count as a word."""
+"""This many characters of a script without spaces count as a word."""
 
 _POINTER = re.compile(r"(?<!\w)@[\w./-]{1,140}|(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d+|\bGH-\d+", re.ASCII)
 _QUOTED_LINE = re.compile(r"^[ \t]{0,3}>[^\n]*\n?", re.MULTILINE)
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
 _HOST = re.compile(r"www\.|[\w.-]+\.(?:com|org|edu|gov)(?:'s)?$", re.ASCII)
-_ONLY_FOREIGN = OTHER_STOP_WORDS - frozenset(map(folded, ALSO_ENGLISH))
+_ONLY_FOREIGN = OTHER_STOP_WORDS - frozenset(map(fold_word, ALSO_ENGLISH))
 
 
 def digest(thread: Thread, *, repo: str | None = None) -> Digest:
-    """The digest of ``thread``, from its own texts alone: the same thread always gives the same digest.
+    """The digest of ``thread``, made from its own texts alone: the same thread always gives the same digest.
 
     Lists are in order of appearance, the opening text first, and cut so that the JSON is 500 bytes to 2 KB. ``repo``
     (``owner/name``) is the repository of the thread: full references to it count as its own.
@@ -74,7 +74,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         keywords=_keywords(texts),
         files=_gather(map(find_files, texts), _MAX_FILES),
         decisions=decisions(thread),
-        errors=_gather((_shortened(find_errors(text)) for text in texts), _MAX_ERRORS),
+        errors=_gather((_shorten(find_errors(text)) for text in texts), _MAX_ERRORS),
         versions=_gather(map(find_versions, texts), _MAX_VERSIONS),
         outcome=ending,
         references=_references(thread, texts, repo),
@@ -84,61 +84,63 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
 
 
 def _summary(thread: Thread, opening: str) -> str:
-    """The first telling reply of another person, maintainers first; otherwise the first paragraph of the thread."""
+    """The first informative reply by another person, maintainers first; otherwise the thread's first paragraph."""
     replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
     replies.sort(key=lambda reply: not reply.by_maintainer)
-    told = (_own_words(reply.text)[:MAX_SUMMARY].strip() for reply in replies)
-    telling = next(filter(_is_telling, told), "") or first_paragraph(opening)[:MAX_SUMMARY].strip()
-    return telling or (_own_words(replies[0].text)[:MAX_SUMMARY].strip() if replies else "")
+    candidates = (_own_words(reply.text)[:MAX_SUMMARY].strip() for reply in replies)
+    summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY].strip()
+    return summary or (_own_words(replies[0].text)[:MAX_SUMMARY].strip() if replies else "")
 
 
 def _own_words(text: str) -> str:
-    """A comment without the lines that it quotes, unless it has no others."""
+    """A comment without the lines it quotes, unless it has no others."""
     own = _QUOTED_LINE.sub("", text).strip() if ">" in text else ""
     return own or text.strip()
 
 
-def _is_telling(text: str) -> bool:
-    """Whether a reply has enough words to be understood alone: not "cc @octocat", "Fixed in #12" or "+1"."""
-    said = tokens(_POINTER.sub(" ", without_addresses(text)))
-    words = {folded(token) for token in said if not token[0].isdigit() and token_terms(token)}
-    return sum(len(word) // _UNSPACED_WORD if unspaced().match(word) else 1 for word in words) >= _LEAST_WORDS
+def _is_informative(text: str) -> bool:
+    """Whether a reply has enough words to be understood by itself: not "cc @octocat", "Fixed in #12" or "+1"."""
+    reply_tokens = tokens(_POINTER.sub(" ", without_addresses(text)))
+    words = {fold_word(token) for token in reply_tokens if not token[0].isdigit() and token_terms(token)}
+    return sum(len(word) // _UNSPACED_WORD if unspaced_pattern().match(word) else 1 for word in words) >= _LEAST_WORDS
 
 
 def _keywords(texts: list[str]) -> tuple[str, ...]:
-    """The heaviest terms as most often written. Weights add up over the title, the opening text and the comments."""
+    """The heaviest terms, as most often written. Weights add up over the title, the opening text and the comments."""
     weights: dict[str, float] = {}
-    written: dict[str, Counter[str]] = {}
+    spellings: dict[str, Counter[str]] = {}
     title, opening, *rest = map(without_addresses, texts)
     comments = "\n".join(rest)[:_MAX_COMMENTS]
     parts = [tokens(text) for text in (title, opening, comments)]
     for part, weight in zip(parts, (_TITLE_WEIGHT, _BODY_WEIGHT, _COMMENT_WEIGHT), strict=True):
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for token, count in Counter(chain.from_iterable(map(_words, part))).items():
             terms = token_terms(token)
             if terms:
-                found[terms[0]] += count
-                written.setdefault(terms[0], Counter())[token] += count
-        for term, count in found.items():
+                counts[terms[0]] += count
+                spellings.setdefault(terms[0], Counter())[token] += count
+        for term, count in counts.items():
             weights[term] = weights.get(term, 0.0) + weight * log1p(count)
-    for term, surfaces in written.items():
-        if len(token_terms(next(iter(surfaces)))) > 1:
+    for term, forms in spellings.items():
+        if len(token_terms(next(iter(forms)))) > 1:
             weights[term] *= _CODE_WEIGHT
-    heaviest = (_surface(written[term]) for term in sorted(weights, key=lambda term: -weights[term]))
-    said = list(chain.from_iterable(parts))
-    empty = _ONLY_FOREIGN if is_english(said, ascii_only=all(map(str.isascii, said))) else OTHER_STOP_WORDS
-    kept = (word for word in heaviest if _is_keyword(word) and folded(word) not in empty)
-    return tuple(islice(kept, MAX_KEYWORDS))
+    heaviest = (_most_common_spelling(spellings[term]) for term in sorted(weights, key=lambda term: -weights[term]))
+    all_tokens = list(chain.from_iterable(parts))
+    stop_words = (
+        _ONLY_FOREIGN if is_english(all_tokens, ascii_only=all(map(str.isascii, all_tokens))) else OTHER_STOP_WORDS
+    )
+    keywords = (word for word in heaviest if _is_keyword(word) and fold_word(word) not in stop_words)
+    return tuple(islice(keywords, MAX_KEYWORDS))
 
 
 def _words(token: str) -> Iterable[str]:
-    """The words in a token: the pairs of characters in a script without spaces, where a token may be a sentence."""
-    return (token,) if token.isascii() or not unspaced().match(token) else bigrams(token)
+    """The words in a token: pairs of characters in a script without spaces, where a token may be a sentence."""
+    return (token,) if token.isascii() or not unspaced_pattern().match(token) else bigrams(token)
 
 
-def _surface(written: Counter[str]) -> str:
-    """A term as most often written, without a position in a file and without the capital of a sentence."""
-    word = max(written, key=written.__getitem__)
+def _most_common_spelling(spellings: Counter[str]) -> str:
+    """A term as most often written, without a position in a file or the capital that starts a sentence."""
+    word = max(spellings, key=spellings.__getitem__)
     if ":" in word:
         word = _POSITION.sub("", word)
     return word.lower() if word.istitle() and word.isalpha() else word
@@ -152,31 +154,31 @@ def _is_keyword(word: str) -> bool:
     return not _GENERATED.search(word) and not _HOST.match(word)
 
 
-def _gather(found: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
-    """The first entries of all lists together, without repetitions. Reads no more lists than it needs."""
+def _gather(lists: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
+    """The first entries of all lists together, without repetitions. Reads only as many lists as it needs."""
     kept: dict[str, None] = {}
-    for item in chain.from_iterable(found):
+    for item in chain.from_iterable(lists):
         kept[item] = None
         if len(kept) == limit:
             break
     return tuple(kept)
 
 
-def _shortened(lines: Iterable[str]) -> Iterator[str]:
+def _shorten(lines: Iterable[str]) -> Iterator[str]:
     return (line if len(line) <= _MAX_ERROR else line[: _MAX_ERROR - 1] + "…" for line in lines)
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
     """The references of the thread in order, each once, with its strongest action."""
     number = thread.id if isinstance(thread.id, int) else None
-    found = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
-    return tuple(each_once(found)[:_MAX_REFERENCES])
+    references = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
+    return tuple(merge_references(references)[:_MAX_REFERENCES])
 
 
 def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
-    """Whether a comment that shows ``old`` may show something else for ``new``, or quotes a text that is gone.
+    """Whether a comment that shows ``old`` may look different for ``new``, or quotes a text that is gone.
 
-    ``old`` is None when it is unknown. Further messages are no visible change until they decide something.
+    ``old`` is None if unknown. Additional messages are no visible change until they decide something.
     """
     if not isinstance(old, Thread) or not isinstance(new, Thread):
         return True
@@ -184,11 +186,11 @@ def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
 
 
 def _texts(thread: Thread) -> set[tuple[int | None, str]]:
-    """Its texts, each with its comment: of two comments that say the same, one may be deleted, and our reply stays."""
-    return {(None, thread.title), (None, thread.body), *((one.id, one.text) for one in thread.comments)}
+    """Its texts, each with its comment's id: if one of two identical comments is deleted, our reply stays."""
+    return {(None, thread.title), (None, thread.body), *((comment.id, comment.text) for comment in thread.comments)}
 
 
 def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
     state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
-    told = digest(thread, repo=repo)
-    return *state, thread.flips, told.outcome, told.decisions, told.summary, told.files, told.duplicate_of
+    shown = digest(thread, repo=repo)
+    return *state, thread.flips, shown.outcome, shown.decisions, shown.summary, shown.files, shown.duplicate_of

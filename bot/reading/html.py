@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MAX_HEADING = 120
-"""Longer underlined headings count as prose: somebody wrote a paragraph and then ``---`` to draw a line."""
+"""Longer underlined headings count as prose: the author wrote a paragraph and then ``---`` to draw a line."""
 
 ALERT = re.compile(r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\s*", re.IGNORECASE)
-"""The first line of a box (GitHub's alerts), which is written as a block quote."""
+"""The first line of an alert, a box that GitHub writes as a block quote."""
 
 _BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "center", "dd", "details", "div", "dl", "dt", "footer", "form"}
@@ -35,7 +35,7 @@ class HtmlParts:
     runs: list[TextRun] = field(default_factory=list)
 
     def add_text(self, node: str) -> None:
-        """Takes one text node into the runs."""
+        """Adds one text node to the runs."""
         self.runs.extend(split_urls(node))
 
     def add_gap(self) -> None:
@@ -44,7 +44,7 @@ class HtmlParts:
 
 
 class HtmlPage:
-    """Takes text, tags and block boundaries in document order; ``finish`` gives the parts."""
+    """Collects text, tags and block boundaries in document order; ``finish`` returns the parts."""
 
     def __init__(self) -> None:
         self._parts = HtmlParts()
@@ -59,7 +59,7 @@ class HtmlPage:
         self._is_heading = self._is_underlined = False
 
     def finish(self) -> HtmlParts:
-        """Closes whatever is open."""
+        """Closes whatever is open and returns the parts."""
         self.end_block()
         while self._quoting:
             self.close_quote()
@@ -76,7 +76,7 @@ class HtmlPage:
             self._node.append(text)
 
     def html(self, source: str) -> None:
-        """Takes raw HTML: a whole element, or the beginning of one that later pieces continue."""
+        """Adds raw HTML: a whole element, or the beginning of one that later pieces continue."""
         for kind, value, href in pieces(source):
             if kind == "text":
                 self.text(value)
@@ -162,7 +162,7 @@ class HtmlPage:
             (self._quote if self._is_quoting else self._parts.code).append(content)
 
     def end_node(self) -> None:
-        """Ends the text node: text inside and outside an element is never read together."""
+        """Ends the text node: text inside an element is never joined with text outside it."""
         if self._node:
             node = "".join(self._node)
             self._node = []
@@ -206,7 +206,7 @@ _URL = re.compile(r"(?<![A-Za-z0-9])(?:https?://|www\.)[^\s<]+", re.IGNORECASE |
 class TextRun(NamedTuple):
     """``kind`` is ``text`` (one text node outside code and links), ``link`` (its target) or ``gap``.
 
-    A gap stands where a block ends or code is: words before it do not belong to what follows.
+    A gap marks the end of a block, or code: words before it do not belong to what follows.
     """
 
     kind: str
@@ -217,14 +217,14 @@ GAP = TextRun("gap", "")
 
 
 def split_urls(text: str) -> Iterator[TextRun]:
-    """Plain text as runs, its bare URLs as links (https://github.github.com/gfm/#autolinks-extension-)."""
+    """Splits plain text into runs, with bare URLs as links (https://github.github.com/gfm/#autolinks-extension-)."""
     at = 0
-    for found in _URL.finditer(text):
-        url = _trim(found[0])
-        if found.start() > at:
-            yield TextRun("text", text[at : found.start()])
+    for match in _URL.finditer(text):
+        url = _trim(match[0])
+        if match.start() > at:
+            yield TextRun("text", text[at : match.start()])
         yield TextRun("link", url)
-        at = found.start() + len(url)
+        at = match.start() + len(url)
     if at < len(text):
         yield TextRun("text", text[at:])
 
@@ -263,10 +263,10 @@ class Piece(NamedTuple):
 
 
 def pieces(source: str) -> Iterator[Piece]:
-    """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it.
+    """The text, tags and comments of ``source`` in order. Never raises; an unfinished tag or comment ends it.
 
     The standard library's parser takes time that grows with the square of the length on unclosed tags and comments.
-    This follows the tokenizer of the standard that far, in linear time: https://html.spec.whatwg.org/multipage/parsing.html
+    This follows the standard's tokenizer where it matters here, in linear time: https://html.spec.whatwg.org/multipage/parsing.html
     """
     at = 0
     while at < len(source):
@@ -284,33 +284,33 @@ def pieces(source: str) -> Iterator[Piece]:
 def _markup(source: str, start: int) -> tuple[Piece, int]:
     """The piece that begins with the ``<`` at ``start``, and its end."""
     if source.startswith("<!--", start):
-        return Piece("comment", ""), _after(source, "-->", start + 2)
+        return Piece("comment", ""), _end_of(source, "-->", start + 2)
     closing = source.startswith("</", start)
     name = _NAME.match(source, start + 1 + closing)
     if name:
         return _tag(source, start, name, "close" if closing else "open")
     if closing or source.startswith(("<!", "<?"), start):
-        return Piece("comment", ""), _after(source, ">", start)
+        return Piece("comment", ""), _end_of(source, ">", start)
     return Piece("text", "<"), start + 1
 
 
 def _tag(source: str, start: int, name: re.Match[str], kind: str) -> tuple[Piece, int]:
     tag = name[0].lower()
     end, href = name.end(), ""
-    while found := _ATTRIBUTE.match(source, end):
-        if found[1].lower() == "href" and not href:
-            href = _decode((found[2] or "").strip("\"'"))
-        end = found.end()
-    end = _after(source, ">", end)
+    while attribute := _ATTRIBUTE.match(source, end):
+        if attribute[1].lower() == "href" and not href:
+            href = _decode((attribute[2] or "").strip("\"'"))
+        end = attribute.end()
+    end = _end_of(source, ">", end)
     if tag in FILTERED:
         return Piece("text", source[start:end]), end
     return Piece(kind, tag, href if tag == "a" else ""), end
 
 
-def _after(source: str, mark: str, start: int) -> int:
-    found = source.find(mark, start)
-    return len(source) if found < 0 else found + len(mark)
+def _end_of(source: str, mark: str, start: int) -> int:
+    at = source.find(mark, start)
+    return len(source) if at < 0 else at + len(mark)
 
 
 def _decode(text: str) -> str:
-    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text

@@ -17,35 +17,35 @@ from bot.reading import html
 from bot.reading.html import ALERT, HtmlPage, HtmlParts, TextRun
 
 MAX_SENTENCE = 2_000
-"""Characters of one sentence that are read. It bounds the search for phrases; no real sentence is this long."""
+"""Maximum characters read of one sentence. Bounds the search for phrases; no real sentence is this long."""
 
 MAX_CHARS = 65_536
-"""Characters of a text that are read: the longest comment that GitHub promises to accept. The rest is cut off."""
+"""Maximum characters read of a text: the longest comment that GitHub promises to accept. The rest is cut off."""
 
 MAX_CELLS = MAX_CHARS // 2
-"""Table cells that are read in one text, as many as fit into it.
+"""Maximum table cells read in one text: as many as can be written in it.
 
-The parser fills rows up to the width of their table: without a limit, 64 KB of short rows under wide headings are
-millions of cells.
+The parser pads rows to the width of their table: without a limit, 64 KB of short rows under wide headings would
+become millions of cells.
 """
 
 
 def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
-    """The parser's rule for a table, up to the row with which the text would have more than MAX_CELLS cells."""
+    """The parser's rule for a table, stopping before the row that would exceed MAX_CELLS cells in the text."""
     if not table(state, first, after, True):
         return False
     delimiters = state.src[state.bMarks[first + 1] + state.tShift[first + 1] : state.eMarks[first + 1]]
     columns = delimiters.strip().strip("|").count("|") + 1
-    left = state.env.get("cells", MAX_CELLS)
-    rows = left // columns
+    remaining = state.env.get("cells", MAX_CELLS)
+    rows = remaining // columns
     if not silent and rows:
         table(state, first, min(after, first + 1 + rows), False)
-        state.env["cells"] = left - columns * (state.line - first - 1)
+        state.env["cells"] = remaining - columns * (state.line - first - 1)
     return bool(rows)
 
 
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
-"""Its time for nested brackets grows with ``maxNesting``; deeper nesting (a list in ten lists) is not read."""
+"""Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not read."""
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED = "<![CDATA[", 100, 20
@@ -75,7 +75,7 @@ _MAY_END = frozenset({"etc", "al", "inc", "ltd", "corp"})
 
 @dataclass(frozen=True)
 class MarkdownDocument:
-    """A Markdown text. It is parsed once, when the first part is asked for."""
+    """A Markdown text, parsed once on first access."""
 
     source: str
 
@@ -93,12 +93,12 @@ class MarkdownDocument:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """Fenced, indented and ``<pre>`` blocks outside quotes, without the newlines around them."""
+        """Fenced, indented and ``<pre>`` blocks outside quotes, without surrounding newlines."""
         return tuple(self._parts.code)
 
     @property
     def quotes(self) -> tuple[str, ...]:
-        """The text of each outermost block quote, code included; an empty line stands between its paragraphs."""
+        """The text of each outermost block quote, code included; an empty line separates its paragraphs."""
         return tuple(self._parts.quotes)
 
     @property
@@ -108,17 +108,17 @@ class MarkdownDocument:
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
-        """The words of each link that is not a bare URL, quotes included, with its target."""
+        """The text and target of each link that is not a bare URL, quotes included."""
         return tuple(self._parts.links)
 
     @property
     def runs(self) -> tuple[TextRun, ...]:
-        """Text nodes and link targets in document order, quotes included; references are looked for here."""
+        """Text nodes and link targets in document order, quotes included. References are found in these."""
         return tuple(self._parts.runs)
 
 
-class Line(NamedTuple):
-    """A heading in the lines from ``first`` to before ``after``, counted from 0."""
+class Heading(NamedTuple):
+    """A heading on the lines from ``first`` up to but excluding ``after``, counted from 0."""
 
     level: int
     text: str
@@ -129,8 +129,8 @@ class Line(NamedTuple):
 class Paragraph(NamedTuple):
     """A paragraph or heading outside quotes. ``first`` is the number of its first line, counted from 0.
 
-    ``typed`` are its lines in the source, list marks included; ``shown`` are the lines as a reader sees them, without
-    those that begin with code, emphasis or a tag.
+    ``typed`` are its source lines, list marks included; ``shown`` are the lines as a reader sees them, except those
+    that begin with code, emphasis or a tag.
     """
 
     first: int
@@ -140,7 +140,7 @@ class Paragraph(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read(text: str) -> MarkdownDocument:
-    """The first MAX_CHARS characters as a document, NULs and lone surrogates as U+FFFD. Never raises."""
+    """The first MAX_CHARS characters as a document; NULs and lone surrogates become U+FFFD. Never raises."""
     return MarkdownDocument(readable(text))
 
 
@@ -149,16 +149,16 @@ def readable(text: str) -> str:
     return _NEWLINE.sub("\n", _UNREADABLE.sub("\ufffd", text[:MAX_CHARS]))
 
 
-def heading_lines(source: str) -> list[Line]:
+def heading_lines(source: str) -> list[Heading]:
     """The headings of a `readable` text outside quotes, lists and HTML, in order.
 
-    Their texts are as a browser shows them: without markup, and without images.
+    Texts are as a browser shows them, without markup and images.
     """
     if not _MARKUP.search(source):
         return []
-    tokens = _PARSER.parse(_bounded(source))
+    tokens = _PARSER.parse(_limit_openings(source))
     return [
-        Line(int(token.tag[1:]), _shown(inline.children or []), token.map[0], token.map[1])
+        Heading(int(token.tag[1:]), _visible_text(inline.children or []), token.map[0], token.map[1])
         for token, inline in pairwise(tokens)
         if token.type == "heading_open" and token.level == 0 and token.map
     ]
@@ -167,18 +167,18 @@ def heading_lines(source: str) -> list[Line]:
 def paragraphs(source: str) -> list[Paragraph]:
     """The paragraphs and headings of a `readable` text outside quotes, code and hidden comments, in order."""
     rows, quotes = source.split("\n"), 0
-    found: list[Paragraph] = []
-    for token in _PARSER.parse(_bounded(source)):
+    result: list[Paragraph] = []
+    for token in _PARSER.parse(_limit_openings(source)):
         if token.type in ("blockquote_open", "blockquote_close"):
             quotes += token.nesting
         elif token.type == "html_block":
-            quotes = max(0, quotes + _opened(token.content))
+            quotes = max(0, quotes + _net_openings(token.content))
         elif token.type == "inline" and token.map and not quotes:
             first, after = token.map
-            if found and found[-1].first == first:
-                continue  # a further cell of a table's row, which begins no line
-            found.append(Paragraph(first, tuple(rows[first:after]), tuple(_plain_lines(token.children or []))))
-    return found
+            if result and result[-1].first == first:
+                continue  # another cell of the same table row
+            result.append(Paragraph(first, tuple(rows[first:after]), tuple(_plain_lines(token.children or []))))
+    return result
 
 
 def _plain_lines(children: list[Token]) -> Iterator[str]:
@@ -190,17 +190,17 @@ def _plain_lines(children: list[Token]) -> Iterator[str]:
             begins = shown = ""
             continue
         begins = begins or ("code" if hidden else token.type)
-        hidden += _opened(token.content) if token.type == "html_inline" else 0
+        hidden += _net_openings(token.content) if token.type == "html_inline" else 0
         shown += token.content if token.type in ("text", "code_inline") else ""
 
 
-def _opened(source: str) -> int:
-    """The number of quotes and pieces of code that raw HTML opens, less those that it closes."""
+def _net_openings(source: str) -> int:
+    """How many quotes and code elements raw HTML opens, minus those it closes."""
     sides = {"open": 1, "close": -1}
     return sum(sides.get(kind, 0) for kind, name, _ in html.pieces(source) if name in _QUOTE_OR_CODE)
 
 
-def _shown(children: list[Token]) -> str:
+def _visible_text(children: list[Token]) -> str:
     shown = {"text", "code_inline"}
     return "".join(
         token.content if token.type in shown else " " if token.type.endswith("break") else "" for token in children
@@ -208,25 +208,25 @@ def _shown(children: list[Token]) -> str:
 
 
 def first_paragraph(text: str) -> str:
-    """The first prose paragraph of a Markdown text, empty when it has none."""
+    """The first prose paragraph of a Markdown text, "" if it has none."""
     return next(iter(read(text).prose), "")
 
 
 def sentences(paragraph: str) -> list[str]:
     """The sentences of one plain paragraph in order, white space collapsed, none of them empty.
 
-    A full stop ends one only before white space, and not after an abbreviation ("e.g."), an initial or a list number;
-    so versions, file names and addresses stay whole. CJK stops need no space after them. Of a sentence longer than
-    2,000 characters only the beginning is given.
+    A full stop ends a sentence only before white space, and not after an abbreviation ("e.g."), an initial or a list
+    number, so versions, file names and addresses stay whole. CJK stops need no space after them. A sentence longer than
+    2,000 characters is cut there.
     """
     text = _SPACE.sub(" ", paragraph).strip()
-    found, start = [], 0
+    result, start = [], 0
     for end in _END.finditer(text):
         if _ends_sentence(text, end):
-            found.append(text[start : end.end()].strip())
+            result.append(text[start : end.end()].strip())
             start = end.end()
-    found.append(text[start:].strip())
-    return [sentence[:MAX_SENTENCE].rstrip() for sentence in found if sentence]
+    result.append(text[start:].strip())
+    return [sentence[:MAX_SENTENCE].rstrip() for sentence in result if sentence]
 
 
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:
@@ -240,8 +240,8 @@ def _ends_sentence(text: str, end: re.Match[str]) -> bool:
 
 def _is_abbreviation(text: str, stop: int, following: str) -> bool:
     """Whether the full stop at ``stop`` belongs to the word before it; ``following`` begins the next word."""
-    found = _LAST_WORD.search(text, max(0, stop - _WORD_CHARS), stop)
-    word = found[0] if found else ""
+    match = _LAST_WORD.search(text, max(0, stop - _WORD_CHARS), stop)
+    word = match[0] if match else ""
     lowered = word.lower()
     if lowered in _BEFORE_NUMBER:
         return following.isdigit() or following == "#"
@@ -263,8 +263,8 @@ def _read_plain(source: str) -> HtmlParts:
     return parts
 
 
-def _bounded(source: str) -> str:
-    """The text without openings whose ends the parser would look for again and again, up to the end of the text."""
+def _limit_openings(source: str) -> str:
+    """Defuses openings without an end, for which the parser would scan to the end of the text again and again."""
     if source.count(_CDATA) > _MAX_CDATA:
         source = source.replace(_CDATA, "&lt;![CDATA[")
     if source.count("[") - source.count("]") > _MAX_UNCLOSED:
@@ -273,7 +273,7 @@ def _bounded(source: str) -> str:
 
 
 def _read_markup(source: str) -> HtmlParts:
-    page, tokens = HtmlPage(), _PARSER.parse(_bounded(source))
+    page, tokens = HtmlPage(), _PARSER.parse(_limit_openings(source))
     for index, token in enumerate(tokens):
         match token.type:
             case "inline":
@@ -303,7 +303,7 @@ def _read_inline(page: HtmlPage, children: list[Token]) -> None:
         match token.type:
             case "text":
                 page.text(token.content)
-            case "softbreak" | "hardbreak":  # in comments both are line breaks
+            case "softbreak" | "hardbreak":  # in GitHub comments both are line breaks
                 page.text("\n")
             case "code_inline":
                 page.open_code()
@@ -334,13 +334,13 @@ _PASTED = re.compile(
 )
 
 
-def without_pasted(text: str) -> str:
-    """The text without lines that were pasted or quoted. Code stays."""
+def without_pasted_lines(text: str) -> str:
+    """The text without pasted or quoted lines. Code stays."""
     return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
 
 
 _STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
-# People wrap lines by hand as often as they write one statement a line: a line that begins like a sentence is one.
+# Some people wrap lines by hand, others write one statement per line: a line that begins like a sentence is one.
 _LINE = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
 
 
@@ -351,57 +351,57 @@ def statements(text: str) -> tuple[str, ...]:
     """
     if "~~" in text:
         text = _STRUCK.sub(" ", text)
-    lines = (line for paragraph in read(text).prose for line in _LINE.split(_unpadded(paragraph)))
+    lines = (line for paragraph in read(text).prose for line in _LINE.split(_strip_lines(paragraph)))
     return tuple(sentence for line in lines for sentence in sentences(line))
 
 
-def _unpadded(paragraph: str) -> str:
+def _strip_lines(paragraph: str) -> str:
     """The paragraph without empty lines and without white space around its lines."""
     return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
 
 
 LEFT_OUT = "[…] "
-"""Marks a cut."""
+"""Marks where a text was cut."""
 
-_WORD = 40
+_MAX_WORD = 40
 
 
-def tail(text: str, most: int, *, is_cut: bool = False) -> str:
-    """At most the last ``most`` characters, from the beginning of a word, after `LEFT_OUT` if something was cut.
+def tail(text: str, limit: int, *, is_cut: bool = False) -> str:
+    """At most the last ``limit`` characters, starting at a word, with `LEFT_OUT` in front if something was cut.
 
     ``is_cut``: ``text`` itself is the end of a longer text.
     """
-    if len(text) <= most and not is_cut:
+    if len(text) <= limit and not is_cut:
         return text
-    begin = max(0, len(text) - max(0, most - len(LEFT_OUT)))
-    space = _SPACE.search(text, begin, begin + _WORD) if begin and not text[begin - 1].isspace() else None
+    begin = max(0, len(text) - max(0, limit - len(LEFT_OUT)))
+    space = _SPACE.search(text, begin, begin + _MAX_WORD) if begin and not text[begin - 1].isspace() else None
     return LEFT_OUT + text[space.end() if space else begin :].lstrip()
 
 
 _MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
 _SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
 _FOOTER = re.compile(r"[ \t]*Reply to this email directly(?:,| or) view it on GitHub")
-_SAID_BY = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
-_RULE = frozenset({"", "-", "--", "---", "—", "–"})
+_ATTRIBUTION = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
+_DASHES = frozenset({"", "-", "--", "---", "—", "–"})
 
 
 def without_mail(text: str) -> str:
-    """``text`` without a signature, the lines that it answers and the footer of the notification; all of it where
-    nothing else is in it. Linear in its length."""
+    """``text`` without its mail signature, the quoted lines it answers and the notification footer; unchanged if
+    nothing else would be left. Linear in its length."""
     if not any(mark in text for mark in _MAY_BE_MAIL):
         return text
     lines = text.split("\n")
-    own = _without_answered(lines[: _end(lines)])
-    while own and own[-1].strip() in _RULE:
+    own = _without_quoted_mail(lines[: _mail_end(lines)])
+    while own and own[-1].strip() in _DASHES:
         own.pop()
     return "\n".join(own).strip() or text
 
 
-def _end(lines: list[str]) -> int:
-    """Where the signature or the footer begins; a footer that stands unquoted ends a letter that does, too."""
+def _mail_end(lines: list[str]) -> int:
+    """Where the signature or the footer begins. An unquoted footer also drops the unquoted mail above it."""
     first = None
     for at, line in enumerate(lines):
-        if first is None and _begins_letter(lines, at):
+        if first is None and _is_attribution(lines, at):
             first = at
         if _SIGNATURE.match(line):
             return at
@@ -410,22 +410,22 @@ def _end(lines: list[str]) -> int:
     return len(lines)
 
 
-def _without_answered(lines: list[str]) -> list[str]:
-    """The lines without those that name a letter, and what is quoted of it."""
+def _without_quoted_mail(lines: list[str]) -> list[str]:
+    """The lines without attributions ("On …, … wrote:") and the quotations below them."""
     kept: list[str] = []
-    skips = False
+    is_quoted = False
     for at, line in enumerate(lines):
-        if _begins_letter(lines, at):
-            skips = True
-        elif skips and line.strip() and line.lstrip()[:1] != ">" and not _begins_letter(lines, at - 1):
-            skips = False
-        if not skips:
+        if _is_attribution(lines, at):
+            is_quoted = True
+        elif is_quoted and line.strip() and line.lstrip()[:1] != ">" and not _is_attribution(lines, at - 1):
+            is_quoted = False
+        if not is_quoted:
             kept.append(line)
     return kept
 
 
-def _begins_letter(lines: list[str], at: int) -> bool:
-    """Whether this line says who wrote what follows, or does so with the next one."""
+def _is_attribution(lines: list[str], at: int) -> bool:
+    """Whether this line, alone or with the next one, says who wrote what follows."""
     if lines[at].lstrip()[:3] not in ("On ", "Am ", "Le ", "El "):
         return False
-    return bool(_SAID_BY.match(lines[at]) or _SAID_BY.match(" ".join(lines[at : at + 2])))
+    return bool(_ATTRIBUTION.match(lines[at]) or _ATTRIBUTION.match(" ".join(lines[at : at + 2])))

@@ -1,4 +1,4 @@
-"""Cuts the one or two sentences out of a message that hold the words of a search."""
+"""Picks the one or two sentences of a message that contain the words of a search."""
 
 from __future__ import annotations
 
@@ -9,69 +9,73 @@ from itertools import accumulate
 from bot.reading.analyzer import terms
 from bot.reading.search_query import fold
 
-MOST = 240
-"""Most characters of a passage."""
+MAX_PASSAGE = 240
+"""Maximum characters of a passage."""
 
-SCANNED = 100_000
-"""Characters of a message that are looked through."""
+MAX_SCANNED = 100_000
+"""Maximum characters of a message that are searched."""
 
-CUT = "…"
-_BREAK = re.compile(r"(?<=[.!?…])[ \t]+|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))", re.ASCII)
+ELLIPSIS = "…"
+_SENTENCE_BREAK = re.compile(r"(?<=[.!?…])[ \t]+|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))", re.ASCII)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*(?:```|~~~)[^\n]*$", re.DOTALL | re.MULTILINE)
-_MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
-_START = 3
-"""Letters of a term that a word keeps when it is stemmed. Only sentences with such letters are analysed, as that takes
-most of the time of a search; all of them if none has any, which accents may hide."""
+_LIST_MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
+_PREFIX_LENGTH = 3
+"""Leading letters of a term that stemming leaves unchanged. Analysis takes most of the time of a search, so only
+sentences with the leading letters of a term are analysed; all of them if none has any, since accents may hide them."""
 
 _MAX_PIECE = 2_000
-"""A longer sentence is looked at in pieces of so many characters, so that a wall of text is linear too."""
+"""A longer sentence is split into pieces of this length, so that a wall of text takes linear time too."""
 
 
-def passage(text: str, wanted: Collection[str], phrases: Sequence[str] = ()) -> str:
-    """At most two sentences of ``text`` on one line, those with most of the ``wanted`` terms; "" if none has any.
+def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = ()) -> str:
+    """At most two sentences of ``text`` on one line, those with most of the query terms; "" if none has any.
 
-    A sentence with one of the ``phrases`` (folded) goes before all others, one that a message repeats from another
-    (``> …``) after them. A sentence that is cut is marked with ``…`` there. Linear in the length of the text.
+    A sentence with one of the (folded) ``phrases`` ranks above all others; one quoted from another message (``> …``)
+    ranks below them. ``…`` marks where a sentence was cut. Linear in the length of the text.
     """
-    seen = _HIDDEN.sub(" ", text[:SCANNED])
-    sentences = [sentence for part in _BREAK.split(seen) for sentence in _pieces(_MARK.sub("", " ".join(part.split())))]
-    starts = {term[: max(1, min(_START, len(term) - 1))] for term in wanted}
-    likely = [place for place, sentence in enumerate(sentences) if any(map(sentence.casefold().__contains__, starts))]
+    visible = _HIDDEN.sub(" ", text[:MAX_SCANNED])
+    sentences = [
+        sentence
+        for part in _SENTENCE_BREAK.split(visible)
+        for sentence in _pieces(_LIST_MARK.sub("", " ".join(part.split())))
+    ]
+    starts = {term[: max(1, min(_PREFIX_LENGTH, len(term) - 1))] for term in query_terms}
+    likely = [index for index, sentence in enumerate(sentences) if any(map(sentence.casefold().__contains__, starts))]
     if phrases or not likely:
         likely = list(range(len(sentences)))
-    ranks = {place: _rank(sentences[place], wanted, phrases) for place in likely}
+    ranks = {index: _rank(sentences[index], query_terms, phrases) for index in likely}
     best = max(ranks, key=ranks.__getitem__, default=-1)
     if best < 0 or not any(ranks[best][:2]):
         return ""
     shown = sentences[best]
-    if len(shown) > MOST:
-        return _window(shown, wanted, phrases)
+    if len(shown) > MAX_PASSAGE:
+        return _window(shown, query_terms, phrases)
     following = sentences[best + 1] if best + 1 < len(sentences) else ""
-    is_more = following and not following.startswith(">") and len(shown) + 1 + len(following) <= MOST
-    return f"{shown} {following}" if is_more else shown
+    has_room = following and not following.startswith(">") and len(shown) + 1 + len(following) <= MAX_PASSAGE
+    return f"{shown} {following}" if has_room else shown
 
 
 def _pieces(sentence: str) -> list[str]:
     return [sentence[at : at + _MAX_PIECE] for at in range(0, len(sentence), _MAX_PIECE)]
 
 
-def _rank(sentence: str, wanted: Collection[str], phrases: Sequence[str]) -> tuple[int, int, bool]:
-    """How many phrases and terms it holds, and whether it is the writer's own; compared in this order."""
+def _rank(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -> tuple[int, int, bool]:
+    """A sort key: how many phrases and terms it contains, and whether it is the writer's own."""
     folded = fold(sentence) if phrases else ""
-    held = len(set(terms(sentence)).intersection(wanted))
+    shared = len(set(terms(sentence)).intersection(query_terms))
     is_own = not sentence.startswith(">")
-    return sum(phrase in folded for phrase in phrases), held * (2 if is_own else 1), is_own
+    return sum(phrase in folded for phrase in phrases), shared * (2 if is_own else 1), is_own
 
 
-def _window(sentence: str, wanted: Collection[str], phrases: Sequence[str]) -> str:
-    """The part of a long sentence around the densest place of the words."""
+def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -> str:
+    """The part of a long sentence where the query's words are densest."""
     words = sentence.split(" ")
-    hits = [bool(set(terms(word)).intersection(wanted)) for word in words]
+    hits = [bool(set(terms(word)).intersection(query_terms)) for word in words]
     if not any(hits):
         folded = fold(sentence)
-        hits[folded.count(" ", 0, max(0, *map(folded.find, phrases)))] = True  # only a phrase is left: no other word
+        hits[folded.count(" ", 0, max(0, *map(folded.find, phrases)))] = True  # no term, so a phrase matched
     start, end = _densest(words, hits)
-    is_left, room = True, MOST - len(CUT) * 2 - 2 - sum(len(word) + 1 for word in words[start:end])
+    is_left, room = True, MAX_PASSAGE - len(ELLIPSIS) * 2 - 2 - sum(len(word) + 1 for word in words[start:end])
     while room > 0 and (start > 0 or end < len(words)):
         is_left = start > 0 and (is_left or end == len(words))
         word = words[start - 1] if is_left else words[end]
@@ -79,17 +83,17 @@ def _window(sentence: str, wanted: Collection[str], phrases: Sequence[str]) -> s
         if room >= 0:
             start, end = (start - 1, end) if is_left else (start, end + 1)
         is_left = not is_left
-    shown = " ".join(words[start:end])[: MOST - len(CUT) * 2 - 2]
-    return f"{CUT + ' ' if start else ''}{shown}{' ' + CUT if end < len(words) else ''}"
+    shown = " ".join(words[start:end])[: MAX_PASSAGE - len(ELLIPSIS) * 2 - 2]
+    return f"{ELLIPSIS + ' ' if start else ''}{shown}{' ' + ELLIPSIS if end < len(words) else ''}"
 
 
 def _densest(words: Sequence[str], hits: Sequence[bool]) -> tuple[int, int]:
-    """The stretch from one hit to another that holds the most hits within the length of a passage."""
-    places = [place for place, is_hit in enumerate(hits) if is_hit]
+    """The range from one hit to another that contains the most hits within the length of a passage."""
+    places = [index for index, is_hit in enumerate(hits) if is_hit]
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     best, first = (0, 0, 0), 0
-    for last, place in enumerate(places):
-        while first < last and starts[place + 1] - starts[places[first]] > MOST - 4:
+    for last, index in enumerate(places):
+        while first < last and starts[index + 1] - starts[places[first]] > MAX_PASSAGE - 4:
             first += 1
-        best = max(best, (last - first + 1, -places[first], place + 1))
+        best = max(best, (last - first + 1, -places[first], index + 1))
     return -best[1], best[2]

@@ -1,4 +1,4 @@
-"""Reads which issue the first prompt of an agent's session asks to work on."""
+"""Finds the issue that the first prompt of an agent's session asks to work on."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from bot.reading.references import GITHUB, find_references
 
 _LEAD = 300
-"""Characters of a prompt in which its issue has to stand."""
+"""The issue must be named within this many characters."""
 
-_READ = 2_000
-"""Characters in which no other issue may stand."""
+_MAX_READ = 2_000
+"""No other issue may be named within this many characters."""
 
 _MAX_HOSTS = 4
-_WORTH = re.compile(r"#[0-9]|/issues/[0-9]|/pull/[0-9]")
+_MAY_NAME_ISSUE = re.compile(r"#[0-9]|/issues/[0-9]|/pull/[0-9]")
 _HOST = re.compile(r"https?://([A-Za-z0-9.-]{1,253})/")
-_PLACE = r"(?:#|/issues/|/pull/){number}(?![0-9])"
+_MENTION = r"(?:#|/issues/|/pull/){number}(?![0-9])"
 _NAME = re.compile(r"(?:\S*[/@]\S*|\b(?:the|this|that|our|issue|issues|bug|ticket|pr|pull|request)\b|[\s(\[<\"'`*]+)\Z")
 _PASSING = re.compile(
     r"\b(?:like|like in|as in|as with|similar to|unlike|see|see also|cf\.?|e\.g\.?|since|after|before|until|from|than"
@@ -27,25 +27,25 @@ _PASSING = re.compile(
 def subject_of(prompt: str) -> str:
     """Return the issue or pull request that a prompt is about, as ``#42`` or ``owner/name#42``; "" without one.
 
-    It is the only one that the prompt names, and stands near its beginning. One that is named in passing ("like in
-    #42", "see #42") is none.
+    It must be the only one that the prompt names, and near its beginning. One named in passing ("like in #42", "see
+    #42") does not count.
     """
-    text = prompt[:_READ]
-    if not _WORTH.search(text[:_LEAD]):
+    text = prompt[:_MAX_READ]
+    if not _MAY_NAME_ISSUE.search(text[:_LEAD]):
         return ""
     hosts = tuple(dict.fromkeys(_HOST.findall(text)))[:_MAX_HOSTS]
-    found = [each for each in find_references(text, hosts=hosts or GITHUB) if each.kind is None]
-    if len(found) != 1:
+    references = [each for each in find_references(text, hosts=hosts or GITHUB) if each.kind is None]
+    if len(references) != 1:
         return ""
-    one = found[0]
-    place = re.search(_PLACE.format(number=one.number), text[:_LEAD])
-    if place is None or _is_in_passing(text[: place.start()]):
+    reference = references[0]
+    mention = re.search(_MENTION.format(number=reference.number), text[:_LEAD])
+    if mention is None or _is_in_passing(text[: mention.start()]):
         return ""
-    return f"{one.owner}/{one.repo}#{one.number}" if one.owner else f"#{one.number}"
+    return f"{reference.owner}/{reference.repo}#{reference.number}" if reference.owner else f"#{reference.number}"
 
 
 def _is_in_passing(before: str) -> bool:
     line = before.rpartition("\n")[2]
-    while cut := _NAME.search(line):
-        line = line[: cut.start()]
+    while match := _NAME.search(line):
+        line = line[: match.start()]
     return _PASSING.search(line) is not None

@@ -1,4 +1,4 @@
-"""Finds the issues, pull requests and discussions that a text refers to, as GitHub itself links them."""
+"""Finds the issues, pull requests and discussions that a text refers to, the way GitHub links them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OWNER = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}+"
 _REPO = r"[A-Za-z0-9_.-]{1,100}"
 _END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
-_WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|/discussions/|&(?:num|sol);", re.IGNORECASE)
+_MAY_REFER = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|/discussions/|&(?:num|sol);", re.IGNORECASE)
 _NO_KERNEL = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
-"""Must not follow a number: GitHub links the build number that ``uname -a`` prints, which refers to no issue."""
+"""Must not follow a number: the build number printed by ``uname -a`` is no issue, although GitHub links it."""
 
 _ACTION = re.compile(
     r"(?<![A-Za-z0-9_/-])(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicate>duplicate\s{1,8}of))"
@@ -44,13 +44,13 @@ def find_references(
     autolinks: Sequence[str] = (),
     hosts: Sequence[str] = GITHUB,
 ) -> list[Reference]:
-    """The references in a Markdown text in order of first mention, each once, with the strongest action it has.
+    """The references in a Markdown text in order of first mention, each once, with its strongest action.
 
-    ``repo`` (``owner/name``) and ``number`` tell where the text is from: references to that repository get no owner,
+    ``repo`` (``owner/name``) and ``number`` say where the text is from: references to that repository get no owner,
     and the issue itself is left out. ``autolinks`` are configured prefixes of other trackers (``JIRA-``); ``hosts`` are
     the host names of GitHub. The references are well formed, but need not exist.
     """
-    if not _WORTH.search(text) and not any(prefix in text for prefix in autolinks):
+    if not _MAY_REFER.search(text) and not any(prefix in text for prefix in autolinks):
         return []
     return _collect(read(text).runs, repo, number, _grammar(tuple(hosts), tuple(autolinks)))
 
@@ -63,7 +63,7 @@ def find_title_references(
 
 
 _Grammar = tuple[re.Pattern[str], re.Pattern[str]]
-"""Patterns of a reference in a text and of the target of a link, for one set of hosts and prefixes."""
+"""The patterns of a reference in a text and of a link target, for one set of hosts and prefixes."""
 
 
 @lru_cache(maxsize=64)
@@ -82,36 +82,36 @@ def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
 
 
 def _collect(runs: Iterable[TextRun], repo: str | None, number: int | None, grammar: _Grammar) -> list[Reference]:
-    found = []
-    for one in _scan(runs, grammar):
-        is_here = repo and f"{one.owner}/{one.repo}".lower() == repo.lower()
-        reference = replace(one, owner=None, repo=None) if is_here else one
+    result = []
+    for scanned in _scan(runs, grammar):
+        is_here = repo and f"{scanned.owner}/{scanned.repo}".lower() == repo.lower()
+        reference = replace(scanned, owner=None, repo=None) if is_here else scanned
         if reference.owner is not None or reference.kind is not None or reference.number != number:
-            found.append(reference)
-    return each_once(found)
+            result.append(reference)
+    return merge_references(result)
 
 
-def each_once(references: Iterable[Reference]) -> list[Reference]:
-    """The references in order, each as first written, with its strongest action."""
-    found: dict[tuple[str, str | None, int], Reference] = {}
+def merge_references(references: Iterable[Reference]) -> list[Reference]:
+    """The references in order without repetitions, each as first written, with its strongest action."""
+    merged: dict[tuple[str, str | None, int], Reference] = {}
     for reference in references:
         slug = f"{reference.owner}/{reference.repo}".lower()
         key = (slug, reference.prefix, reference.number)
-        known = found.setdefault(key, reference)
-        if _STRENGTH[reference.action] > _STRENGTH[known.action]:
-            found[key] = replace(known, action=reference.action)
-    return list(found.values())
+        earlier = merged.setdefault(key, reference)
+        if _STRENGTH[reference.action] > _STRENGTH[earlier.action]:
+            merged[key] = replace(earlier, action=reference.action)
+    return list(merged.values())
 
 
 def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
-    """All references in order. ``tail`` is the text before in the same block: it may end with a keyword."""
+    """All references in order. ``tail`` is the preceding text of the same block, which may end with a keyword."""
     token, address = grammar
     tail = ""
     for kind, value in runs:
         if kind == "text":
-            for found in token.finditer(value):
-                if placed := _from_hash(value, found) if found["hash"] else _from_word(found):
-                    start, reference = placed
+            for match in token.finditer(value):
+                if located := _from_hash(value, match) if match["hash"] else _from_word(match):
+                    start, reference = located
                     yield replace(reference, action=_action(tail, value, start))
             tail = (tail + value)[-_TAIL:]
         else:
@@ -129,37 +129,37 @@ def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
     word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip(".")
     slug = _SLUG.fullmatch(word) if len(word) < _MAX_SLUG else None
     if slug:
-        return _placed(end - len(word), _owned(slug[1], slug[2], token["hash"]))
+        return _with_start(end - len(word), _full_reference(slug[1], slug[2], token["hash"]))
     is_glued = before[-1:].isascii() and (before[-1:].isalnum() or before[-1:] == "_")
-    return None if is_glued else _placed(end, _numbered(token["hash"]))
+    return None if is_glued else _with_start(end, _bare_reference(token["hash"]))
 
 
 def _from_word(token: re.Match[str]) -> tuple[int, Reference] | None:
     """``GH-N``, a configured prefix, or the address of an issue without its scheme."""
     if token["page"]:
-        return _placed(token.start(), _from_path(token))
-    reference = _numbered(token["gh"] or token["external"])
+        return _with_start(token.start(), _from_path(token))
+    reference = _bare_reference(token["gh"] or token["external"])
     if reference and token["external"]:
         reference = replace(reference, kind="external", prefix=token["prefix"])
-    return _placed(token.start(), reference)
+    return _with_start(token.start(), reference)
 
 
-def _placed(start: int, reference: Reference | None) -> tuple[int, Reference] | None:
+def _with_start(start: int, reference: Reference | None) -> tuple[int, Reference] | None:
     return (start, reference) if reference else None
 
 
 def _from_path(path: re.Match[str]) -> Reference | None:
-    return _owned(path["owner"], path["repo"], path["page"])
+    return _full_reference(path["owner"], path["repo"], path["page"])
 
 
-def _owned(owner: str, repo: str, digits: str) -> Reference | None:
-    reference = _numbered(digits)
+def _full_reference(owner: str, repo: str, digits: str) -> Reference | None:
+    reference = _bare_reference(digits)
     if not reference or repo.lower().endswith(".git") or repo in (".", ".."):
         return None
     return replace(reference, owner=owner, repo=repo)
 
 
-def _numbered(digits: str) -> Reference | None:
+def _bare_reference(digits: str) -> Reference | None:
     if digits.startswith("0") or len(digits) > 10 or int(digits) > MAX_NUMBER:
         return None
     return Reference(int(digits))
@@ -167,9 +167,9 @@ def _numbered(digits: str) -> Reference | None:
 
 def _action(tail: str, text: str, start: int) -> str | None:
     before = (tail + text[max(0, start - _TAIL) : start])[-_TAIL:]
-    found = _ACTION.search(before)
-    if not found:
+    match = _ACTION.search(before)
+    if not match:
         return None
-    if found["closes"]:
+    if match["closes"]:
         return "closes"
-    return None if _NEGATED.search(before, 0, found.start()) else "duplicate"
+    return None if _NEGATED.search(before, 0, match.start()) else "duplicate"

@@ -12,23 +12,23 @@ from bot.reading.references import GITHUB, find_references
 
 NAMES = ("search", "context", "refresh", "wrong", "same", "different", "original", "off", "on", "forget", "help")
 ABOUT = frozenset({"context", "wrong", "same", "different", "original"})
-"""Commands that name issues."""
+"""Commands that take issue numbers."""
 
 MAX_COMMANDS = 3
-"""Commands that are obeyed in one comment; the rest is ignored."""
+"""Commands obeyed in one comment; the rest are ignored."""
 
 MAX_ARGUMENT = 200
 MAX_ABOUT = 3
 MAX_SENTENCE = 500
 MAX_SENTENCES = 200
 MAX_GAP = 4
-"""Most words that a ``*`` in a phrase stands for."""
+"""Maximum number of words that a ``*`` in a phrase matches."""
 
 _PREFIX = "/precedent"
 _TYPED = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
 _LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 BREAK = "\u200b"
-"""Our comments put it into numbers and names so that GitHub links none. It comes along when somebody copies them."""
+"""Our comments insert it into numbers and names so that GitHub does not link them. Copied text contains it too."""
 
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 
@@ -37,8 +37,8 @@ _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 class Command:
     """A request to the bot, typed in ``line``.
 
-    ``name`` is one of NAMES, ``words`` is the search, and ``about`` holds the issues that are named. A request that was
-    not understood is a ``help`` that is not ``clear``.
+    ``name`` is one of NAMES, ``words`` is the search text, and ``about`` holds the named issues. A request that was not
+    understood becomes a ``help`` that is not ``clear``.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuestion:
-    """A question about something earlier. ``asked`` is its sentence; ``decides``: it asks for a decision.
+    """A question about an earlier discussion. ``asked`` is its sentence; ``decides``: it asks for a decision.
 
-    ``about`` holds the issues that the topic names. A question without ``about`` and ``topic`` is about the thread that
-    it was asked in ("didn't we discuss this before?").
+    ``about`` holds the issues that the topic names. A question without ``about`` and ``topic`` is about the thread it
+    was asked in ("didn't we discuss this before?").
     """
 
     asked: str
@@ -63,71 +63,78 @@ class RecallQuestion:
 
 
 def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHUB) -> tuple[Command, ...]:
-    """The commands of a comment in order, at most three, each kind of request once.
+    """The commands of a comment in order, at most three, without repetitions.
 
-    They count at the start of a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` tell
-    how issues of this repository may be written.
+    A command must start a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` define how
+    issues of this repository may be written.
     """
     if _PREFIX not in text.lower():
         return ()
-    found: dict[Command, Command] = {}
+    distinct: dict[Command, Command] = {}
     for line in _command_lines(text):
         command = _command(line.replace(BREAK, ""), repo, hosts)
-        found.setdefault(replace(command, line="") if command.clear else Command("help", clear=False), command)
-    return tuple(found.values())[:MAX_COMMANDS]
+        distinct.setdefault(replace(command, line="") if command.clear else Command("help", clear=False), command)
+    return tuple(distinct.values())[:MAX_COMMANDS]
 
 
 def without_commands(text: str) -> str:
-    """The text without the words that follow ``/precedent`` in its command lines. No line moves."""
+    """The text without the words after ``/precedent`` in its command lines. Line numbers do not change."""
     if _PREFIX not in text.lower():
         return text
     rows = readable(text).split("\n")
     for part in paragraphs("\n".join(rows)):
-        for place, line in enumerate(part.typed if _obeyed(part) else (), part.first):
+        for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
             if typed := _TYPED.match(line):
-                rows[place] = typed[1]
+                rows[index] = typed[1]
     return "\n".join(rows)
 
 
 def _command_lines(text: str) -> Iterator[str]:
     for part in paragraphs(readable(text)):
-        yield from _obeyed(part)
+        yield from _paragraph_commands(part)
 
 
-def _obeyed(part: Paragraph) -> list[str]:
-    """The command lines of a paragraph, without lines that only look like one (typed as ``\\/precedent``)."""
+def _paragraph_commands(part: Paragraph) -> list[str]:
+    """The command lines of a paragraph, except lines that only look like one (typed as ``\\/precedent``)."""
     typed = [bool(_TYPED.match(line)) for line in part.typed]
     shown = [line.strip() for line in part.shown]
     follows_mark = not typed[0] and _PREFIX in part.typed[0].lower()
-    found = [line for line in shown[follows_mark:] if _LINE.match(line)]
-    return found[: sum(typed)]
+    lines = [line for line in shown[follows_mark:] if _LINE.match(line)]
+    return lines[: sum(typed)]
 
 
 def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
-    found = _LINE.match(line)
-    given = " ".join((found[1] or "").split()) if found else ""
+    match = _LINE.match(line)
+    arguments = " ".join((match[1] or "").split()) if match else ""
     shown = line[: MAX_ARGUMENT + len(_PREFIX)]
-    name, _, rest = given.partition(" ")
+    name, _, rest = arguments.partition(" ")
     name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT].strip()
     about = _numbers(rest, repo, hosts) if name in ABOUT else ()
-    lacks = (name == "search" and not rest) or (name in ABOUT and not about)
-    if name not in NAMES or lacks or (name == "forget" and rest):  # which would be another issue than the one here
+    is_incomplete = (name == "search" and not rest) or (name in ABOUT and not about)
+    if name not in NAMES or is_incomplete or (name == "forget" and rest):  # forget is only for the current issue
         return Command("help", clear=False, line=shown)
     return Command(name, rest if name == "search" else "", about, line=shown)
 
 
 def _numbers(text: str, repo: str | None, hosts: Sequence[str]) -> tuple[int, ...]:
-    """The issues of this repository that an argument names, also by a bare number."""
+    """The issues of this repository named by an argument, or a bare number."""
     if bare := _BARE_NUMBER.match(text):
         return (int(bare[1]),)
-    found = find_references(f"of {text}", repo=repo, hosts=hosts)  # not at the start, where # may be a heading
-    return tuple(r.number for r in found if r.owner is None and r.kind is None)[:MAX_ABOUT]
+    references = find_references(f"of {text}", repo=repo, hosts=hosts)  # "of" because # at the start may be a heading
+    return tuple(r.number for r in references if r.owner is None and r.kind is None)[:MAX_ABOUT]
 
 
 _TOKEN = re.compile(r"\S+")
 _MARKS = "\"'`“”‘’«».,;:!?()[]{}<>*_~…-–—"
-_SHORT = (("n't", ""), ("'s", " is"), ("'d", " did"), ("'ve", " have"), ("'re", " are"), ("'ll", " will"))
-_WITHOUT_MARK = {"didnt": "did", "dont": "do", "havent": "have", "hasnt": "has", "wasnt": "was", "whats": "what is"}
+_CONTRACTIONS = (("n't", ""), ("'s", " is"), ("'d", " did"), ("'ve", " have"), ("'re", " are"), ("'ll", " will"))
+_BARE_CONTRACTIONS = {
+    "didnt": "did",
+    "dont": "do",
+    "havent": "have",
+    "hasnt": "has",
+    "wasnt": "was",
+    "whats": "what is",
+}
 _CLAUSE_ENDS = (",", ";", ":", "–", "—", "-")
 _LEAD = (
     r"(?:(?:so|and|but|or|ok|okay|hey|hi|hello|also|please|btw|well|hm|hmm|wait|again|sorry|just|now|anyway"
@@ -140,7 +147,7 @@ _LEAD = (
 """Words before a question that do not change it."""
 
 _REQUESTS = frozenset({"search", "find", "show", "list", "summarize", "summarise", "remind", "tell"})
-"""Phrases that begin with these are asked with a full stop too."""
+"""Phrases that begin with these ask even if they end in a full stop."""
 
 _LATER = (
     "before|already|again|earlier|yet|ever|once|somewhere|anywhere|elsewhere|here|previously|recently|please|thanks"
@@ -151,7 +158,7 @@ _CHECKS = (
     r"(?:right|no|correct|yes|or not|(?:did|have|had) we|did(?:n't| not) we|ha(?:ve|d)(?:n't| not) we"
     r"|or (?:am i|did we|was that|have we)\b[^,]{0,60})"
 )
-"""Ends of a statement that ask whether it is true."""
+"""Endings that ask whether the statement before is true."""
 
 _CANNOT_FIND = (
     r"\b(?:but|though|and)(?: now)?(?: i)? (?:can(?:not|'t| not)|could(?:n't| not)|do(?:n't| not)) "
@@ -168,7 +175,7 @@ _REPORTED = re.compile(
     r"|answers?|explains?|titled?|called|faq|section|heading|example|phrases?|if|when|once|unless|users|people|customers)\b",
     re.IGNORECASE,
 )
-"""Words before a clause that make it somebody else's question, or part of a text."""
+"""Words before a clause that make it somebody else's question, or part of some text."""
 
 _ANSWERED = re.compile(
     r"\s*[😀-😆😉😏😜🙃🙄🤣]"
@@ -177,7 +184,7 @@ _ANSWERED = re.compile(
     r"|well,|edit:|lol|haha)",
     re.IGNORECASE,
 )
-"""Beginnings of a next sentence with which whoever asks gives the answer, or shows that none is wanted."""
+"""Beginnings of a next sentence that gives the answer, or shows that none is wanted."""
 
 _ADVICE = re.compile(
     r"\bbefore (?:you|\w{2,15}ing)\b|\b(?:your|yours|yourself|next time|duplicates?|in (?:the )?future)\b"
@@ -185,7 +192,7 @@ _ADVICE = re.compile(
     r"(?:description|docs?|documentation|readme|changelog|notes|comment|message|wiki|code|codebase|source)\b",
     re.IGNORECASE,
 )
-"""In a request: work for a person, such as to search before filing an issue, or to write something down."""
+"""In a request: advice to a person, such as to search before filing an issue, or to write something down."""
 
 _REASON = re.compile(r"\b(?:reasons?|rationale|reasoning|outcome)\b", re.IGNORECASE)
 _NO_DECISION = re.compile(
@@ -193,7 +200,7 @@ _NO_DECISION = re.compile(
     r"|hangs?|leaks?|delays?|responses?|downtime|outage|(?:close|closing|reopening|this|that|it))\b|\A(?:my|your|his|her|running|calling|trying|testing)\b",
     re.IGNORECASE,
 )
-"""In a question for a reason: it did not come from a decision, or only this thread tells what is meant."""
+"""In a question about a reason: no decision is behind it, or it only makes sense in this thread."""
 
 _FILLER = re.compile(
     r"\A(?:(?:(?:any|all|every|some|the|earlier|previous|past) )?"
@@ -221,23 +228,23 @@ _ENDS = " .,;:!?…"
 def recall_question(
     text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = GITHUB
 ) -> RecallQuestion | None:
-    """The first question in a text that fits one of the phrases, None if there is none.
+    """The first question in a text that matches one of the phrases, None without one.
 
     In a phrase ``{topic}`` stands for the topic, ``*`` for up to four words, ``a/b`` for either word. Case, punctuation
-    and contractions do not count ("didn't we" is "did we"), nor do words of time at the end ("before", "already"). The
-    phrase begins a sentence or a clause, outside quotes and code, and reaches to the end of the sentence. Questions
+    and contractions are ignored ("didn't we" is "did we"), as are words of time at the end ("before", "already"). The
+    phrase must begin a sentence or clause outside quotes and code, and extend to the end of the sentence. Questions
     that are rhetorical, somebody else's, or answered at once do not count; nor do those that end like a statement.
     """
     patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
     spans = {span: _Words.of(span).text for span in read(text).inline_code if " " in span}
     code = [span for span, words in spans.items() if any(pattern.match(words) for pattern in patterns)]
-    said = [sentence[:MAX_SENTENCE].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
-    for sentence, following in zip(said[:MAX_SENTENCES], [*said[1:], ""], strict=False):
+    sentences = [sentence[:MAX_SENTENCE].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
+    for sentence, following in zip(sentences[:MAX_SENTENCES], [*sentences[1:], ""], strict=False):
         if _ANSWERED.match(following) or _RHETORICAL.search(sentence) or any(map(sentence.startswith, code)):
             continue
-        found = _asked(sentence, patterns, is_all=len(said) == 1)
-        if found is not None:
-            return _question(sentence, found, repo, hosts)
+        topic = _find_topic(sentence, patterns, is_alone=len(sentences) == 1)
+        if topic is not None:
+            return _build_question(sentence, topic, repo, hosts)
     return None
 
 
@@ -245,8 +252,8 @@ def recall_question(
 class _Words:
     """A sentence as plain words, each followed by a space.
 
-    ``ends`` holds the ends of the words in ``text``, ``places`` the spans of the typed words that they come from, and
-    ``clauses`` the places where a clause may begin.
+    ``ends`` holds the ends of the words in ``text``, ``places`` the spans of the typed words they come from, and
+    ``clauses`` the positions where a clause may begin.
     """
 
     text: str
@@ -259,79 +266,79 @@ class _Words:
         text, ends, places, clauses, marks = "", [], [], [0], 0
         for token in _TOKEN.finditer(sentence):
             marks += sum(map(token[0].count, _DOUBLE_QUOTES))
-            for word in _plain(token[0]):
+            for word in _plain_words(token[0]):
                 text += f"{word} "
                 ends.append(len(text))
                 places.append(token.span())
-            if token[0].endswith(_CLAUSE_ENDS) and marks % 2 == 0:  # a clause inside a quotation asks nothing
+            if token[0].endswith(_CLAUSE_ENDS) and marks % 2 == 0:  # a clause inside a quotation is no question
                 clauses.append(len(text))
         return cls(text, tuple(ends), tuple(places), tuple(clauses))
 
     def typed(self, start: int, end: int) -> tuple[int, int]:
-        """The span in the sentence of the words between two places of ``text``."""
-        inside = [place for stop, place in zip(self.ends, self.places, strict=True) if start < stop <= end]
-        return inside[0][0], inside[-1][1]
+        """The span in the sentence of the words between two positions of ``text``."""
+        spans = [place for stop, place in zip(self.ends, self.places, strict=True) if start < stop <= end]
+        return spans[0][0], spans[-1][1]
 
 
-def _plain(token: str) -> list[str]:
-    """A typed word in lower case, without the marks around it and without ``not``; account names give no words."""
+def _plain_words(token: str) -> list[str]:
+    """A typed word in lower case, without punctuation around it and without ``not``; nothing for account names."""
     if token.startswith(("@", *_QUOTES)) and not token.strip(_MARKS).startswith("#"):
-        token = "" if token.startswith("@") else f"\0{token}"  # what is quoted begins no question
+        token = "" if token.startswith("@") else f"\0{token}"  # a quotation begins no question
     word = token.strip(_MARKS).casefold().replace("’", "'")
-    for end, full in _SHORT:
+    for end, full in _CONTRACTIONS:
         word = word.removesuffix(end) + full if word.endswith(end) else word
-    return [part for part in _WITHOUT_MARK.get(word, word).split() if part != "not"]
+    return [part for part in _BARE_CONTRACTIONS.get(word, word).split() if part != "not"]
 
 
-def _asked(sentence: str, patterns: tuple[re.Pattern[str], ...], *, is_all: bool) -> str | None:
-    """The topic as typed, None if no phrase begins a clause that asks. ``is_all``: nothing else is said."""
+def _find_topic(sentence: str, patterns: tuple[re.Pattern[str], ...], *, is_alone: bool) -> str | None:
+    """The topic as typed, None if no clause asks with one of the phrases. ``is_alone``: it is the only sentence."""
     words = _Words.of(sentence)
     for start in words.clauses:
         if start and _REPORTED.search(sentence[: words.typed(0, start)[1]]):
             break
         for pattern in patterns:
-            if found := pattern.match(words.text, start):
-                begin, end = words.typed(*found.span("topic"))
+            if match := pattern.match(words.text, start):
+                begin, end = words.typed(*match.span("topic"))
                 topic = sentence[begin:end]
-                if (asked := _wanted(found["first"].strip(), sentence, topic, is_all=is_all)) is not None:
-                    return asked
+                if (result := _topic_if_asked(match["first"].strip(), sentence, topic, is_alone=is_alone)) is not None:
+                    return result
     return None
 
 
-def _wanted(first: str, sentence: str, topic: str, *, is_all: bool) -> str | None:
-    """The topic of a sentence that fits a phrase beginning with ``first``, None if the sentence does not ask."""
+def _topic_if_asked(first: str, sentence: str, topic: str, *, is_alone: bool) -> str | None:
+    """The topic of a sentence that matches a phrase beginning with ``first``, None if the sentence does not ask."""
     if first in _REQUESTS:
         return None if _ADVICE.search(sentence) else topic
     if first == "we":
-        return None if find_references(f"of {sentence}") else _stated(sentence, topic, is_all=is_all)
+        return None if find_references(f"of {sentence}") else _topic_if_confirming(sentence, topic, is_alone=is_alone)
     if sentence.endswith((".", "!", ":")) or (_REASON.search(sentence) and _NO_DECISION.search(topic)):
         return None
     return topic
 
 
-def _stated(sentence: str, topic: str, *, is_all: bool) -> str | None:
-    """The topic of a statement that wants to be confirmed ("…, right?"), or that is all that somebody says."""
-    bare = _bare(_CHECKED.sub("", topic))
+def _topic_if_confirming(sentence: str, topic: str, *, is_alone: bool) -> str | None:
+    """The topic of a statement that asks for confirmation ("…, right?") or is the whole comment, None otherwise."""
+    bare = _trim_topic(_CHECKED.sub("", topic))
     if _CHECKED.search(topic) or _CHECKED.search(sentence):
         return bare
     is_about_here = bool(_THIS.fullmatch(bare)) and bare != topic.rstrip(_ENDS)
-    return bare if is_about_here and (is_all or sentence.endswith("?")) else None
+    return bare if is_about_here and (is_alone or sentence.endswith("?")) else None
 
 
-def _bare(topic: str) -> str:
-    """The topic without quotation marks and the words of time that follow it."""
+def _trim_topic(topic: str) -> str:
+    """The topic without quotation marks and trailing words of time."""
     bare = topic.translate(_UNQUOTED).strip(_ENDS)
     while (shorter := _TAIL.sub("", bare).rstrip(_ENDS)) != bare:
         bare = shorter
     return bare
 
 
-def _question(sentence: str, topic: str, repo: str | None, hosts: Sequence[str]) -> RecallQuestion:
+def _build_question(sentence: str, topic: str, repo: str | None, hosts: Sequence[str]) -> RecallQuestion:
     about = tuple(r.number for r in find_references(f"of {topic}", repo=repo, hosts=hosts) if r.owner is None)
     decides = bool(_DECIDES.search(sentence))
     if about:
         return RecallQuestion(sentence, about=about[:MAX_ABOUT], decides=decides)
-    bare = _FILLER.sub("", _bare(topic), count=1)[:MAX_ARGUMENT].strip()
+    bare = _FILLER.sub("", _trim_topic(topic), count=1)[:MAX_ARGUMENT].strip()
     return RecallQuestion(sentence, "" if _THIS.fullmatch(bare) else bare, decides=decides)
 
 
@@ -341,7 +348,7 @@ def _patterns(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:
-    """A phrase as a pattern over plain words, each followed by a space; at most two ``*`` count."""
+    """A phrase as a pattern over plain words, each followed by a space. At most two ``*`` are used."""
     parts: list[str] = []
     gaps = 0
     for word in phrase.replace("{topic}", " {topic} ").split():
@@ -351,7 +358,7 @@ def _pattern(phrase: str) -> re.Pattern[str]:
             gaps += 1
             parts.append(rf"(?:\S+ ){{0,{MAX_GAP}}}?" if gaps <= 2 else "")
         else:
-            choices = [" ".join(_plain(choice)) for choice in word.split("/")]
+            choices = [" ".join(_plain_words(choice)) for choice in word.split("/")]
             parts.append("".join(("(?:", "|".join(re.escape(f"{c} ") if c else "" for c in choices), ")")))
     later = "" if parts[-1].startswith("(?P<topic>") else rf"(?:(?:{_LATER}) ){{0,3}}"
     return re.compile(f"{_LEAD}(?P<first>{parts[0]}){''.join(parts[1:])}{later}\\Z")

@@ -1,6 +1,6 @@
 """The language of a search: words, phrases in quotation marks, and qualifiers such as ``author:octocat``.
 
-A qualifier that is not known is plain words, as error messages contain colons. So is one in quotation marks.
+Unknown qualifiers are plain words, since error messages contain colons. So are qualifiers in quotation marks.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER = re.compile(r"#([1-9][0-9]{0,14})", re.ASCII)
-_CURLED = str.maketrans("“”„", '"""')
+_CURLY_QUOTES = str.maketrans("“”„", '"""')
 
 
-class Narrowed(Protocol):
-    """What the qualifiers of a thread look at."""
+class FilterableThread(Protocol):
+    """The attributes of a thread that qualifiers filter by."""
 
     @property
     def kind(self) -> Kind: ...
@@ -48,11 +48,11 @@ class Narrowed(Protocol):
 
 
 class SearchQuery(NamedTuple):
-    """A search as it was meant. Everything in it must hold; of several authors, roles, states or kinds, one must.
+    """A parsed search. All conditions must hold; of several authors, roles, states or kinds, one must match.
 
-    ``words`` are what a thread is ranked by, those of the phrases included. ``phrases``, ``authors`` and ``labels`` are
-    folded (`fold`). ``roles`` are `bot.domain.roles` words. A message is ``after`` a moment if written then or later,
-    and ``before`` it if written earlier. ``numbers`` are the threads that it names (``#48``).
+    Threads are ranked by ``words``, which include those of the phrases. ``phrases``, ``authors`` and ``labels`` are
+    folded (`fold`). ``roles`` are words of `bot.domain.roles`. A message is ``after`` a moment if written then or
+    later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
     """
 
     words: str = ""
@@ -67,30 +67,30 @@ class SearchQuery(NamedTuple):
     numbers: tuple[int, ...] = ()
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether it asks for more than words."""
+    def has_filters(self) -> bool:
+        """Whether the search has more than words."""
         return self._replace(words="", numbers=()) != SearchQuery()
 
     @property
-    def is_of_threads(self) -> bool:
-        """Whether it asks for a state, a kind or a label."""
+    def has_thread_filters(self) -> bool:
+        """Whether the search names a state, a kind or a label."""
         return bool(self.states or self.kinds or self.labels)
 
     @property
-    def is_of_messages(self) -> bool:
-        """Whether it asks who wrote a message, or when."""
+    def has_message_filters(self) -> bool:
+        """Whether the search says who wrote a message, or when."""
         return bool(self.authors or self.roles or self.after or self.before)
 
-    def keeps_thread(self, one: Narrowed) -> bool:
-        """Whether the state, kind and labels of a thread are wanted."""
+    def matches_thread(self, thread: FilterableThread) -> bool:
+        """Whether a thread has the right state, kind and labels."""
         return (
-            (not self.states or (one.kind.traits.has_state and one.state in self.states))
-            and (not self.kinds or one.kind in self.kinds)
-            and self.labels <= {label.casefold() for label in (one.labels if self.labels else ())}
+            (not self.states or (thread.kind.traits.has_state and thread.state in self.states))
+            and (not self.kinds or thread.kind in self.kinds)
+            and self.labels <= {label.casefold() for label in (thread.labels if self.labels else ())}
         )
 
-    def keeps_message(self, author: str, role: str | None, at: datetime | None) -> bool:
-        """Whether a message by this author is wanted; a role of None is not known, and then no role is asked for."""
+    def matches_message(self, author: str, role: str | None, at: datetime | None) -> bool:
+        """Whether a message has the right author, role and time. A role of None is unknown and matches no role."""
         return (
             (not self.authors or author.casefold() in self.authors)
             and (not self.roles or (role is not None and role_word(role) in self.roles))
@@ -98,8 +98,8 @@ class SearchQuery(NamedTuple):
             and (self.before is None or (at is not None and at < self.before))
         )
 
-    def held(self, text: str) -> frozenset[str]:
-        """The phrases that stand in a text."""
+    def phrases_in(self, text: str) -> frozenset[str]:
+        """The phrases that occur in a text."""
         folded = fold(text) if self.phrases else ""
         return frozenset(phrase for phrase in self.phrases if phrase in folded)
 
@@ -110,65 +110,67 @@ def fold(text: str) -> str:
 
 
 def search_query(text: str, now: datetime, *, strict: bool = True) -> SearchQuery:
-    """Read a search. Linear in its length.
+    """Parse a search. Linear in its length.
 
-    Raises UserError for a known qualifier with a wrong value; without ``strict`` that is plain words.
+    Raises UserError for a known qualifier with a wrong value; without ``strict`` it becomes plain words.
     """
     words: list[str] = []
     phrases: list[str] = []
     query, count = SearchQuery(), 0
-    for token in _TOKEN.finditer(text.translate(_CURLED)):
+    for token in _TOKEN.finditer(text.translate(_CURLY_QUOTES)):
         if token["name"] and count < MAX_QUALIFIERS:
-            narrower = _narrowed(query, token, now, strict=strict)
-            if narrower is not None:
-                query, count = narrower, count + 1
+            filtered = _add_filter(query, token, now, strict=strict)
+            if filtered is not None:
+                query, count = filtered, count + 1
                 continue
         if token["phrase"] and len(phrases) < MAX_PHRASES and (phrase := fold(token["phrase"])):
             phrases.append(phrase)
         words.append(token["phrase"] if token["phrase"] is not None else token[0])
-    numbers = (int(found[1]) for word in words if (found := _NUMBER.fullmatch(word)))
+    numbers = (int(match[1]) for word in words if (match := _NUMBER.fullmatch(word)))
     return query._replace(words=" ".join(words), phrases=tuple(phrases), numbers=tuple(dict.fromkeys(numbers)))
 
 
 def moment_of(text: str, now: datetime) -> datetime:
-    """Read a day (``2026-05-03``), or an age in days, weeks, months of 30 days or years of 365 days (``7d``).
+    """Parse a day (``2026-05-03``), or an age in days, weeks, months of 30 days or years of 365 days (``7d``).
 
     Raises ValueError or OverflowError for anything else.
     """
     ago = AGO.fullmatch(text)
     if ago:
         return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _narrowed(query: SearchQuery, token: re.Match[str], now: datetime, *, strict: bool) -> SearchQuery | None:
-    """The query with this qualifier too; None for one whose value is wrong."""
+def _add_filter(query: SearchQuery, token: re.Match[str], now: datetime, *, strict: bool) -> SearchQuery | None:
+    """The query with this qualifier added; None if its value is wrong."""
     name, value = token["name"].lower(), (token["quoted"] if token["quoted"] is not None else token["bare"]).strip()
     try:
         return _READERS[name](query, value, now)
     except (ValueError, OverflowError) as error:
         if strict:
             shown = f"{name}:{value}"[:_MAX_SHOWN]
-            raise UserError(f'{shown!r}: {_WANTED[name]}; in quotation marks ("{name}:…") it is plain words') from error
+            raise UserError(
+                f'{shown!r}: {_EXPECTED[name]}; in quotation marks ("{name}:…") it is plain words'
+            ) from error
     return None
 
 
 def _author(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
-    return query._replace(authors=query.authors | {_given(value.removeprefix("@"))})
+    return query._replace(authors=query.authors | {_require_text(value.removeprefix("@"))})
 
 
 def _label(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
-    return query._replace(labels=query.labels | {_given(value)})
+    return query._replace(labels=query.labels | {_require_text(value)})
 
 
 def _role(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
-    return query._replace(roles=query.roles | {_among(_ROLES, value)})
+    return query._replace(roles=query.roles | {_look_up(_ROLES, value)})
 
 
 def _is(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
-    field, meant = _among(_IS, value)
-    return query._replace(**{field: getattr(query, field) | {meant}})
+    field, choice = _look_up(_IS, value)
+    return query._replace(**{field: getattr(query, field) | {choice}})
 
 
 def _after(query: SearchQuery, value: str, now: datetime) -> SearchQuery:
@@ -180,18 +182,18 @@ def _before(query: SearchQuery, value: str, now: datetime) -> SearchQuery:
 
 
 def _moment(
-    value: str, now: datetime, known: datetime | None, narrower: Callable[[Iterable[datetime]], datetime]
+    value: str, now: datetime, current: datetime | None, pick: Callable[[Iterable[datetime]], datetime]
 ) -> datetime:
-    return narrower(moment for moment in (known, moment_of(value, now)) if moment)
+    return pick(moment for moment in (current, moment_of(value, now)) if moment)
 
 
-def _given(value: str) -> str:
+def _require_text(value: str) -> str:
     if not value:
         raise ValueError("empty")
     return value.casefold()
 
 
-def _among(table: dict[str, Value], value: str) -> Value:
+def _look_up(table: dict[str, Value], value: str) -> Value:
     if value.casefold() not in table:
         raise ValueError("unknown")
     return table[value.casefold()]
@@ -220,7 +222,7 @@ _READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
 }
 _KINDS = [kind.traits.qualifiers[0] for kind in Kind]
 _DAY = "takes a day such as 2026-05-03, or 7d, 4w, 6m, 1y for so long ago"
-_WANTED = {
+_EXPECTED = {
     "author": "takes the login of an account",
     "role": f"takes {MAINTAINER}, {CONTRIBUTOR} or {PARTICIPANT}",
     "before": _DAY,

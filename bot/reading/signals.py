@@ -20,9 +20,9 @@ _TROUBLE = re.compile(
 
 
 def quotations(text: str) -> tuple[str, ...]:
-    """The texts in quotation marks or code spans on one line, in order, without repetitions, at most MAX_KEYWORDS."""
-    found = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text))
-    return tuple(dict.fromkeys(one for one in found if one))[:MAX_KEYWORDS]
+    """The texts in quotation marks or code spans, in order, without repetitions, at most MAX_KEYWORDS."""
+    texts = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text))
+    return tuple(dict.fromkeys(one for one in texts if one))[:MAX_KEYWORDS]
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -31,14 +31,16 @@ def keywords(text: str) -> tuple[str, ...]:
     Quotations, error messages, words after "error" or "crash", names of files and identifiers: at most MAX_KEYWORDS,
     each at most LONGEST characters.
     """
-    told = without_addresses(strip_boilerplate(text))
-    behind = (match[1].strip() for match in _TROUBLE.finditer(told))
-    found = dict.fromkeys((*find_errors(told), *quotations(told), *behind, *find_identifiers(told), *find_files(told)))
-    return tuple(one[:LONGEST] for one in found if one)[:MAX_KEYWORDS]
+    prose = without_addresses(strip_boilerplate(text))
+    symptoms = (match[1].strip() for match in _TROUBLE.finditer(prose))
+    parts = dict.fromkeys(
+        (*find_errors(prose), *quotations(prose), *symptoms, *find_identifiers(prose), *find_files(prose))
+    )
+    return tuple(one[:LONGEST] for one in parts if one)[:MAX_KEYWORDS]
 
 
 MAX_SIGNALS = 20
-"""Most signals of one sort that are kept of a text."""
+"""Maximum number of signals of one kind kept for a text."""
 
 MAX_ERROR = 200
 """Longest error, in characters."""
@@ -57,13 +59,13 @@ _ERROR_MARK = re.compile(
 _QUOTED_ERROR = re.compile(r"\b[Ee]rrors?\b[^\n\"`\u201c]{0,40}[\"`\u201c]([^\n\"`\u201d]{8,200})[\"`\u201d]")
 _ERROR_STEMS = ("error", "exception", "panicked", "fatal", "status", "warning", "interrupt", "uncaught", "segmentation")
 _ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit")
-# The usual ones of https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, and npm's own.
+# The common ones of https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, and npm's own.
 _ERRNO = (
     "E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|EXIST|FAULT"
     "|HOSTUNREACH|INTEGRITY|INTR|INVAL|IO|ISDIR|LOOP|MFILE|NAMETOOLONG|NETUNREACH|NFILE|NOENT|NOEXEC|NOMEM|NOSPC"
     "|NOSYS|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|PERM|PIPE|PROTO|RESOLVE|ROFS|TIMEDOUT|XDEV)"
 )
-# The first character is tested before the one in front of it, so that the scan skips to the next capital.
+# The first character is tested before the lookbehind, so that the scan skips to the next capital.
 _ERROR_NAME = re.compile(
     rf"[A-Z](?<![\w.$-][A-Z])(?:(?<=E)(?:{_ERRNO[1:]}|\d{{3,5}})|(?!FC|SO|HA|VE|TF|ES|SA)[A-Z]{{0,4}}-?\d{{4,5}}"
     r"|[A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}(?! ?=)|\w{2,60}(?:Error|Exception))(?![\w/-])",
@@ -136,13 +138,13 @@ _TEMPLATE_SENTENCE = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Beginning of a line from a template or form that a reporter left in place. Matched at the start of a line."""
+"""The beginning of a line of template text that the reporter left in. Matched at the start of a line."""
 _LABEL_EDGES = "#*_: ?.!\t-"
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The errors and files that a text names: each in order of appearance, without repetitions, at most 20."""
+    """The errors and files that a text names, in order of appearance, without repetitions, at most 20 of each."""
 
     errors: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -156,20 +158,20 @@ def read_signals(text: str) -> Signals:
 def find_errors(text: str) -> tuple[str, ...]:
     """Lines that state an error and messages quoted after "error", then exception types and error codes.
 
-    Each is one line of at most 200 characters, as written; compare them by ``normalise_error``.
+    Each is one line of at most 200 characters, as written. Compare them with ``normalise_error``.
     """
     return _distinct(_errors(text), normalise_error)
 
 
 def find_files(text: str) -> tuple[str, ...]:
-    """Paths and names of files with a known extension, as written but without line and column; no addresses."""
+    """Paths and names of files with a known extension, as written but without line and column. URLs do not count."""
     return _distinct(_files(text))
 
 
 def find_versions(text: str) -> tuple[str, ...]:
     """Versions without a leading ``v`` (``2.2.4``, ``1.0.0-rc.1``) and dated nightlies (``nightly 2014-11-02``).
 
-    A number of two parts counts only after a ``v`` or a name (``Python 3.11``); sections and addresses do not.
+    A number of two parts counts only after ``v`` or a name (``Python 3.11``). Sections and addresses do not count.
     """
     return _distinct(_versions(text))
 
@@ -180,7 +182,7 @@ def find_identifiers(text: str) -> tuple[str, ...]:
 
 
 def normalise_error(line: str) -> str:
-    """The error with places, numbers, addresses and quoted names masked, so that two reports of it are equal."""
+    """The error with paths, numbers, addresses and quoted names masked, so that two reports of it are equal."""
     masked = _MASK_NAME.sub("<name>", line.strip().lower()[:MAX_ERROR])
     masked = _MASK_PATH.sub("<path>", masked)
     masked = _MASK_NUMBER.sub("<n>", masked)
@@ -195,7 +197,7 @@ def without_addresses(text: str) -> str:
 def strip_boilerplate(text: str) -> str:
     """``text`` without the parts of an issue template: hidden comments, headings, checklists, instructions.
 
-    The reporter's own words stay, also those after a label on the same line. Code fences are left alone.
+    The reporter's own words stay, even after a label on the same line. Code fences are left alone.
     """
     if "<!--" in text:
         text = _without_comments(text)
@@ -238,9 +240,9 @@ def _is_label(line: str) -> bool:
     return len(line) <= 80 and line.strip(_LABEL_EDGES).removesuffix(" (optional)").lower() in TEMPLATE_HEADINGS
 
 
-def _distinct(found: Iterable[str], key: Callable[[str], str] = str) -> tuple[str, ...]:
+def _distinct(items: Iterable[str], key: Callable[[str], str] = str) -> tuple[str, ...]:
     kept: dict[str, str] = {}
-    for item in found:
+    for item in items:
         kept.setdefault(key(item), item)
         if len(kept) == MAX_SIGNALS:
             break
@@ -263,7 +265,7 @@ def _errors(text: str) -> Iterator[str]:
 
 
 def _line_around(text: str, at: int) -> tuple[int, int]:
-    """The span of the line around ``at``; of a very long line, the part from just before ``at``."""
+    """The span of the line around ``at``; for a very long line, the part that starts just before ``at``."""
     start = text.rfind("\n", max(0, at - MAX_ERROR // 2), at) + 1 or max(0, at - MAX_ERROR // 2)
     end = text.find("\n", at, start + MAX_ERROR)
     return start, end if end >= 0 else min(len(text), start + MAX_ERROR)
@@ -291,15 +293,15 @@ def _is_file(path: str) -> bool:
 def _versions(text: str) -> Iterator[str]:
     for dated in _NIGHTLY.finditer(text):
         yield f"nightly {dated[1]}"
-    for found in _VERSION.finditer(text) if _MAY_NAME_VERSION.search(text) else ():
-        before = text[max(0, found.start() - 24) : found.start()]
-        if _is_version(found, before):
-            yield found["number"] + (found["suffix"] or "")
+    for match in _VERSION.finditer(text) if _MAY_NAME_VERSION.search(text) else ():
+        before = text[max(0, match.start() - 24) : match.start()]
+        if _is_version(match, before):
+            yield match["number"] + (match["suffix"] or "")
 
 
-def _is_version(found: re.Match[str], before: str) -> bool:
-    parts = found["number"].split(".")
-    if found["v"]:
+def _is_version(match: re.Match[str], before: str) -> bool:
+    parts = match["number"].split(".")
+    if match["v"]:
         return True
     if _NAMES_SECTION.search(before) or (len(parts) == 4 and all(int(part) <= 255 for part in parts)):
         return False

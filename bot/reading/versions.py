@@ -1,4 +1,4 @@
-"""Reads and orders versions, and finds the one that a reporter uses."""
+"""Parses and compares versions, and finds the one that a reporter uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.reading.signals import without_addresses
 Standing = Literal["older", "same or newer"]
 
 MAX_WRITTEN = 64
-"""Longest version that is read, in characters."""
+"""Longest version that is parsed, in characters."""
 
 _UNSTEADY = 0
 _STAGES = {
@@ -25,11 +25,11 @@ _STAGES = {
     **dict.fromkeys(("pre", "preview"), 4),
     **dict.fromkeys(("c", "rc", "cr"), 5),
 }
-"""Words for pre-releases, from early to late. The order of unsteady builds among them is unknown."""
+"""Words for pre-releases, from early to late. Unsteady builds have no known order among themselves."""
 
 _STAGE = "|".join(sorted(_STAGES, key=len, reverse=True))
 PRE = rf"(?:[-._]?(?:{_STAGE})(?:[-._]?\d{{1,10}}){{0,3}})"
-"""Pattern of the suffix of a pre-release, which may occur twice."""
+"""Pattern of a pre-release suffix, which may occur twice."""
 
 _TAG = re.compile(
     r"(?P<name>(?:[a-z@][\w.@/+-]{0,40}?[-_/@ ]|[a-z]{1,20}(?=\d{1,4}\.))??)(?:v[. ]?)?"
@@ -48,8 +48,9 @@ class Version:
     """An ordered version: 2.4 equals 2.4.0, a pre-release is older than its release, ``+build`` is ignored.
 
     ``day`` is the ordinal of a dated nightly, 0 for all others. ``numbers`` has no trailing zeros;
-    ``stage`` begins with 0 before a release, 1 for the release, 2 after it. ``name`` is the part of a tag before the
-    version, in lower case, unless it is only ``v`` or ``release``; ``written`` is the count of numbers.
+    ``stage`` begins with 0 for a pre-release, 1 for the release, 2 for a post-release. ``name`` is the part of a tag
+    before the version, in lower case, unless it is only ``v`` or ``release``; ``written`` is how many numbers were
+    written.
     """
 
     day: int
@@ -65,14 +66,14 @@ class Version:
 
     @property
     def line(self) -> tuple[int, ...]:
-        """The first two numbers: releases that share them come from one branch."""
+        """The first two numbers; releases that share them come from one branch."""
         return (*self.numbers, 0, 0)[:2]
 
 
 def read_version(text: str) -> Version | None:
-    """Reads a version such as ``2.3.0``, ``v2.3``, ``2024.10.1``, ``release-1.2``, ``project-v1.2.0-rc.1``.
+    """Parses a version such as ``2.3.0``, ``v2.3``, ``2024.10.1``, ``release-1.2``, ``project-v1.2.0-rc.1``.
 
-    None for any other text, and where customs disagree on the order (``1.0-1``).
+    None for any other text, and where conventions disagree on the order (``1.0-1``).
     """
     bare = text.strip()
     if len(bare) > MAX_WRITTEN:
@@ -94,34 +95,39 @@ def read_version(text: str) -> Version | None:
     return Version(0, numbers, _stage(tag), len(written), "" if name in _PLAIN_NAMES else name)
 
 
-def stands(
-    asked: str, release: str, released_at: datetime | None = None, merged_at: datetime | None = None
+def compare_versions(
+    version: str, release: str, released_at: datetime | None = None, merged_at: datetime | None = None
 ) -> Standing | None:
-    """Compares the version ``asked`` with the first release that has a fix; None if unknown.
+    """Compares ``version`` with the first release that has a fix; None if unknown.
 
-    A dated nightly is compared with the day on which the fix was merged; that day and the next one are unknown.
-    A version of two numbers may stand for all of its line, so it is not older than a later release of that line.
+    A dated nightly is compared with the day the fix was merged; for that day and the next one the answer is unknown.
+    A version of two numbers may mean any release of its line, so it is not older than a later release of that line.
     """
-    have, first = read_version(asked), read_version(release)
-    if have is None:
+    used, fixed_in = read_version(version), read_version(release)
+    if used is None:
         return None
-    if have.day:
-        return _by_day(date.fromordinal(have.day), merged_at, released_at)
-    if first is None or first.day or min(have.written, first.written) < 2 or _is_calendar(have) != _is_calendar(first):
+    if used.day:
+        return _compare_days(date.fromordinal(used.day), merged_at, released_at)
+    if (
+        fixed_in is None
+        or fixed_in.day
+        or min(used.written, fixed_in.written) < 2
+        or _is_calendar(used) != _is_calendar(fixed_in)
+    ):
         return None
-    if have >= first:
-        return "same or newer" if not _unsettled(have, first) else None
-    return None if _is_line_of(have, first) or _unsettled(have, first) else "older"
+    if used >= fixed_in:
+        return "same or newer" if not _is_unordered(used, fixed_in) else None
+    return None if _is_line_of(used, fixed_in) or _is_unordered(used, fixed_in) else "older"
 
 
-def _by_day(day: date, merged_at: datetime | None, released_at: datetime | None) -> Standing | None:
-    fixed = merged_at or released_at
-    if fixed is None:
+def _compare_days(day: date, merged_at: datetime | None, released_at: datetime | None) -> Standing | None:
+    fixed_at = merged_at or released_at
+    if fixed_at is None:
         return None
-    there = fixed.astimezone(UTC).date()
-    if day > there + timedelta(days=1):
+    fix_day = fixed_at.astimezone(UTC).date()
+    if day > fix_day + timedelta(days=1):
         return "same or newer"
-    return "older" if merged_at and day < there else None
+    return "older" if merged_at and day < fix_day else None
 
 
 def read_day(text: str) -> date | None:
@@ -145,16 +151,16 @@ def _is_calendar(version: Version) -> bool:
     return bool(version.numbers) and 1900 < version.numbers[0] < 2200
 
 
-def _is_line_of(have: Version, first: Version) -> bool:
-    """Whether ``have`` may stand for a line of releases that ``first`` belongs to."""
-    stem = (*have.numbers, *[0] * have.written)[: have.written]
-    return have.stage == (1,) and first.written > have.written and first.numbers[: have.written] == stem
+def _is_line_of(used: Version, fixed_in: Version) -> bool:
+    """Whether ``used`` may mean the line of releases that ``fixed_in`` belongs to."""
+    stem = (*used.numbers, *[0] * used.written)[: used.written]
+    return used.stage == (1,) and fixed_in.written > used.written and fixed_in.numbers[: used.written] == stem
 
 
-def _unsettled(have: Version, first: Version) -> bool:
+def _is_unordered(used: Version, fixed_in: Version) -> bool:
     """Whether both are pre-releases of one release, and one of them is an unsteady build."""
-    both = have.numbers == first.numbers and have.is_early and first.is_early
-    return both and have.stage != first.stage and _UNSTEADY in (have.stage[1], first.stage[1])
+    both = used.numbers == fixed_in.numbers and used.is_early and fixed_in.is_early
+    return both and used.stage != fixed_in.stage and _UNSTEADY in (used.stage[1], fixed_in.stage[1])
 
 
 _MAX_TEXT = 20_000
@@ -172,7 +178,7 @@ _NIGHTLY = re.compile(
 )
 _MAY_STATE = re.compile(r"\d\.\d|nightly", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[a-z](?:[\w+#.-]{0,40}[\w+#])?", re.ASCII | re.IGNORECASE)
-_NOT_IT = re.compile(
+_OTHER_VERSION = re.compile(
     r"(?:\b(?:from|before|until|till|prior to|requires?|needs?|at least|minimum|min|back to|unlike|than|not in"
     r"|(?:re|down)\w{2,8} to|work(?:s|ed|ing)?(?: \w{1,8})? (?:in|on|with|under|until|till)"
     r"|(?:not|n't|was|were) (?:\w{2,12} )?(?:in|on|with)"
@@ -180,15 +186,15 @@ _NOT_IT = re.compile(
     r"|(?:fixed|good|working|fine|ok|okay) (?:in|on|with|by)?)\b\W{1,6}(?:\w{1,12}\W{1,3}){0,2}|[\^~<>]=? ?|!= ?)\Z",
     re.ASCII | re.IGNORECASE,
 )
-"""Words right before a version that is not the reporter's: a working, an earlier or a required one."""
+"""Words right before a version that is not the reporter's but a working, an earlier or a required one."""
 
 _I_USE = re.compile(
     r"\b(?:I|we)(?: am|['’]m| are|['’]re)?(?: (?:currently|still|now))? (?:on|run|running|use|using) \Z",
     re.ASCII | re.IGNORECASE,
 )
-"""Words right before a version of three numbers that is the reporter's; two numbers may be those of a system."""
+"""Words right before a version of three numbers that is the reporter's. Two numbers may be an operating system's."""
 
-_IN_FULL = 2
+_DOTS_IN_FULL = 2
 
 _OTHER_PRODUCTS = """
 alpine android apache api arch babel bash bun cargo centos chrome chromium clang cmake composer conda cuda debian
@@ -199,19 +205,19 @@ powershell protocol python qt react redis rhel ruby rust rustc safari scala sqli
 unreal vite vscode webpack windows xcode yarn zsh
 """
 _OTHERS = frozenset(_OTHER_PRODUCTS.split())
-"""Products whose versions people name in addition to that of the project."""
+"""Products whose versions people mention besides the project's own."""
 
-_SAYS_VERSION = frozenset({"version", "versions", "ver"})
+_VERSION_WORDS = frozenset({"version", "versions", "ver"})
 _FILLERS = frozenset({"is", "was", "are", "at", "in", "to", "on", "of", "number", "currently", "now", "tag", "build"})
-_JOINED = frozenset({"core", "cli", "server", "desktop", "daemon", "compiler", "library", "package", "lib"})
-_STARTS_WITH = frozenset({"on", "in", "with", "using", "since", "running", "run", "use"})
+_COMPONENT_WORDS = frozenset({"core", "cli", "server", "desktop", "daemon", "compiler", "library", "package", "lib"})
+_LEADING_WORDS = frozenset({"on", "in", "with", "using", "since", "running", "run", "use"})
 _SAYS_LITTLE = """
 a affected after am an and any bug current did do does exact found happens have i info information installed it
 latest library my name new newest observed occurs our package please project release reproduced seen software
 specify stable started tested that the these this updated updating upgraded upgrading used version versions we were
 what which with you your
 """
-_GENERIC = _FILLERS | _STARTS_WITH | frozenset(_SAYS_LITTLE.split())
+_GENERIC = _FILLERS | _LEADING_WORDS | frozenset(_SAYS_LITTLE.split())
 _SOMETHING_ELSE = re.compile(
     r"\W{0,6}(?:browser|os|operating system|device|platform|desktop|smartphone)\b", re.IGNORECASE
 )
@@ -219,104 +225,110 @@ _TOOLCHAIN = re.compile(r"toolchain|rustup|channel|\+nightly", re.IGNORECASE)
 _OF_OTHER = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.ASCII | re.IGNORECASE)
 
 
-def asked_version(thread: Thread, repo: str | None = None) -> str:
+def reported_version(thread: Thread, repo: str | None = None) -> str:
     """The version that the thread's author uses, as written (``2.2.4``, ``nightly 2014-11-02``), or "".
 
-    It counts after the word "version", after the name of the project (from ``repo``, ``owner/name``) and after "I use".
-    Versions of other products, and those named as working or as an earlier one, do not count.
+    A version counts after the word "version", after the project's name (from ``repo``, ``owner/name``) and after "I
+    use". Versions of other products, working versions and earlier versions do not count.
     """
-    name = _plain((repo or "").rpartition("/")[2])
+    name = _normalise((repo or "").rpartition("/")[2])
     own = (comment for comment in thread.comments if comment.author == thread.author and not comment.is_bot)
     for text in (thread.title, thread.body, *(comment.text for comment in own)):
         if _MAY_STATE.search(text):
-            found = _stated(text[:_MAX_TEXT], name)
-            if found:
-                return found
+            version = _version_in_text(text[:_MAX_TEXT], name)
+            if version:
+                return version
     return ""
 
 
-def _stated(text: str, name: str) -> str:
+def _version_in_text(text: str, name: str) -> str:
     above: list[str] = []
     for line in without_addresses(text).split("\n"):
         if not line.strip() or line.lstrip().startswith(">"):
             continue
-        found = _in_line(line[:_MAX_LINE], above, name) if _MAY_STATE.search(line) else ""
-        if found:
-            return found
+        version = _version_in_line(line[:_MAX_LINE], above, name) if _MAY_STATE.search(line) else ""
+        if version:
+            return version
         above = [*above[-1:], line[:_MAX_LINE]]
     return ""
 
 
-def _in_line(line: str, above: list[str], name: str) -> str:
+def _version_in_line(line: str, above: list[str], name: str) -> str:
     for dated in _NIGHTLY.finditer(line):
         if read_day(dated["day"]) and _is_our_nightly(line, dated, name):
             return f"nightly {dated['day']}"
-    for found in islice(_NUMBER.finditer(line), _MAX_NUMBERS):
-        before, after = line[: found.start()], _OF_OTHER.match(line, found.end())
+    for match in islice(_NUMBER.finditer(line), _MAX_NUMBERS):
+        before, after = line[: match.start()], _OF_OTHER.match(line, match.end())
         if (
-            not found["version"].strip("0.")
-            or _NOT_IT.search(before[-80:])
-            or (after and not _is_name(_plain(after["what"]), name))
+            not match["version"].strip("0.")
+            or _OTHER_VERSION.search(before[-80:])
+            or (after and not _is_name(_normalise(after["what"]), name))
         ):
             continue
-        if _I_USE.search(before[-80:]) and found["version"].count(".") == _IN_FULL:
-            return found["version"]
-        said = [word.lower() for word in _WORD.findall(before[-80:])]
-        if said and _is_ours(said, name, marked=bool(found["v"])) and not _is_field_of_other(said, above):
-            return found["version"]
-        if not said and above and _is_label(above[-1], name):
-            return found["version"]
+        if _I_USE.search(before[-80:]) and match["version"].count(".") == _DOTS_IN_FULL:
+            return match["version"]
+        preceding = [word.lower() for word in _WORD.findall(before[-80:])]
+        if (
+            preceding
+            and _is_ours(preceding, name, marked=bool(match["v"]))
+            and not _is_field_of_other(preceding, above)
+        ):
+            return match["version"]
+        if not preceding and above and _is_label(above[-1], name):
+            return match["version"]
     return ""
 
 
 def _is_our_nightly(line: str, dated: re.Match[str], name: str) -> bool:
-    said = [word.lower() for word in _WORD.findall(line[: dated.start()])]
-    said = said[:-1] if said and said[-1] in ("pre", "dev") else said
-    if said and _is_name(_plain(said[-1]), name):
+    preceding = [word.lower() for word in _WORD.findall(line[: dated.start()])]
+    preceding = preceding[:-1] if preceding and preceding[-1] in ("pre", "dev") else preceding
+    if preceding and _is_name(_normalise(preceding[-1]), name):
         return True
     is_spoken = dated["gap"] != "-" and not _TOOLCHAIN.search(line)
-    return is_spoken and _OTHERS.isdisjoint(said[-4:]) and (not said or said[-1] in _GENERIC)
+    return is_spoken and _OTHERS.isdisjoint(preceding[-4:]) and (not preceding or preceding[-1] in _GENERIC)
 
 
-def _is_ours(said: list[str], name: str, *, marked: bool) -> bool:
-    """Whether a version after these words is the project's: after its name, or after "version" and no other product."""
-    words = said[-6:]
+def _is_ours(preceding: list[str], name: str, *, marked: bool) -> bool:
+    """Whether a version after these words is the project's: after its name, or "version" without another product."""
+    words = preceding[-6:]
     while words and words[-1] in _FILLERS:
         words = words[:-1]
     if _ends_in_name(words, name):
         return True
-    rest = words[:-1] if words and words[-1] in _SAYS_VERSION else None
+    rest = words[:-1] if words and words[-1] in _VERSION_WORDS else None
     if rest is None:
-        return marked and said[-1] in _STARTS_WITH and _OTHERS.isdisjoint(said[-4:])
+        return marked and preceding[-1] in _LEADING_WORDS and _OTHERS.isdisjoint(preceding[-4:])
     return not rest or _ends_in_name(rest, name) or (rest[-1] in _GENERIC and _OTHERS.isdisjoint(rest[-4:]))
 
 
 def _ends_in_name(words: list[str], name: str) -> bool:
-    if words and words[-1] in _JOINED and not _is_name(words[-1], name):
+    if words and words[-1] in _COMPONENT_WORDS and not _is_name(words[-1], name):
         words = words[:-1]
-    return bool(words) and (_is_name(_plain(words[-1]), name) or _is_name(_plain("".join(words[-2:])), name))
+    return bool(words) and (_is_name(_normalise(words[-1]), name) or _is_name(_normalise("".join(words[-2:])), name))
 
 
 def _is_label(line: str, name: str) -> bool:
-    """Whether the line is the heading of a field for the project's version."""
+    """Whether the line labels a field for the project's version."""
     words = [word.lower() for word in _WORD.findall(line)]
-    if len(words) > 12 or (_SAYS_VERSION | {"release"}).isdisjoint(words) or _NUMBER.search(line):
+    if len(words) > 12 or (_VERSION_WORDS | {"release"}).isdisjoint(words) or _NUMBER.search(line):
         return False
-    known = (w in _GENERIC or w in _JOINED or _is_name(_plain(w), name) or _plain(w) in name for w in words)
-    return all(known)
+    is_expected = (
+        w in _GENERIC or w in _COMPONENT_WORDS or _is_name(_normalise(w), name) or _normalise(w) in name for w in words
+    )
+    return all(is_expected)
 
 
-def _is_field_of_other(said: list[str], above: list[str]) -> bool:
-    """Whether it is the plain "Version" under a template's field for a browser or a device."""
-    return set(said) <= {"version", "e.g"} and any(_SOMETHING_ELSE.match(line) for line in above)
+def _is_field_of_other(preceding: list[str], above: list[str]) -> bool:
+    """Whether this is a bare "Version" below a template's field for a browser or a device."""
+    return set(preceding) <= {"version", "e.g"} and any(_SOMETHING_ELSE.match(line) for line in above)
 
 
-def _plain(word: str) -> str:
+def _normalise(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
 def _is_name(word: str, name: str) -> bool:
-    """Whether a word is the project's name, also ``next`` for next.js and ``rustc`` for rust."""
+    """Whether a word is the project's name; ``next`` counts for next.js and ``rustc`` for rust."""
     if not name or len(word) < 2:
         return False
     if word == name or word == name.removesuffix("js"):

@@ -1,4 +1,4 @@
-"""Word lists: stop words, words of every tracker, names that look like code, headings of issue templates."""
+"""Word lists: stop words, words common in every tracker, names that look like code, headings of issue templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ where whether which while who whole whom whose why will with within without won 
 yours yourself
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about a subject, and remains of contractions and addresses."""
+"""English words that say nothing about a subject, and fragments of contractions and addresses."""
 
 _FUNCTION_WORDS = """
 ao aos após assim até cada com como da das de dela dele depois desde do dos ela elas ele eles em então entre era essa
@@ -61,7 +61,7 @@ ma man mas mi mia mir mit na nas ne ni non nos num os par pas per plus por pour 
 si sin solo son sous sta su sur sus tem ter todo todos tra un una uns vers vom von vor war wo ya yo
 """
 ALSO_ENGLISH = frozenset(_ALSO_ENGLISH.split())
-"""Function words that also occur in English, in names or in code: they do not tell the language of a text."""
+"""Function words that also occur in English, in names or in code, so they do not reveal a text's language."""
 
 _STOP_PAIRS = """
 一个 一些 一下 不会 不是 之后 了一 什么 他们 以及 以后 但是 你们 其他 可以 后来 因为 如果 就是 已经 怎么 我们
@@ -82,7 +82,7 @@ output point possible problem problems program properly question reason related 
 second set simple sort start sure take test tests time times try trying two version work working works wrong
 """
 COMMON_WORDS = frozenset(_COMMON_WORDS.split())
-"""Words that every tracker is full of: searchable, but not used as keywords."""
+"""Words that fill every tracker: searchable, but not used as keywords."""
 
 _PRODUCT_NAMES = """
 AppImage DevTools DockerHub FreeBSD GitHub GitLab GraphQL IntelliJ JavaScript LaTeX LibreSSL LinkedIn MacBook MacOS
@@ -90,7 +90,7 @@ MacPorts MariaDB MongoDB MySQL NetBSD NixOS OpenBSD OpenGL OpenSSL PostgreSQL Po
 StackOverflow TypeScript VSCode WebKit WebSocket YouTube iOS iPad iPhone macOS node.js vue.js next.js
 """
 PRODUCT_NAMES = frozenset(_PRODUCT_NAMES.split())
-"""Names that look like identifiers or files and are neither."""
+"""Names that look like identifiers or files but are neither."""
 
 _TEMPLATE_HEADINGS = """
 actual behavior|actual behaviour|actual outcome|actual result|actual results|additional context

@@ -1,4 +1,4 @@
-"""What a search over many repositories needs of an engine."""
+"""What a search over many repositories needs from an engine."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from bot.errors import WorldError
 
 
 class OrganisationUnavailable(WorldError):
-    """The index of the organisation is missing, damaged, too slow, or of another version. Answers go on without it."""
+    """The index of the organisation is missing, damaged, too slow or of another version. Answers do without it."""
 
 
 class Candidates(Protocol):
     """The index of one organisation. Every method raises OrganisationUnavailable when the engine fails.
 
-    A derived read model: the memory branches are the truth, and `rebuild` makes it from them.
+    A derived read model: the memory branches are the source of truth, and `rebuild` restores it from them.
     """
 
     def exists(self) -> bool:
-        """Whether anything was ever written: False again when somebody deleted the whole index."""
+        """Whether anything was ever written; False again after somebody deleted the whole index."""
 
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
         """The ``limit`` best threads by BM25 over ``terms``, best first.
 
-        Only threads of the repositories in ``scope`` that were created before ``before`` (None: all) and are not
-        gone. An empty scope finds nothing.
+        Only threads of the repositories in ``scope`` that were created before ``before`` (None: all) and still
+        exist. An empty scope finds nothing.
         """
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
-        """The inverse document frequency of each term in the whole organisation, as `Library.rarity` has it."""
+        """The inverse document frequency of each term in the whole organisation, as in `Library.rarity`."""
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
-        """Write threads, each unless one of a later revision is stored. Writing one twice changes nothing.
+        """Write each thread unless a later revision of it is stored. Writing one twice changes nothing.
 
-        One that ``is_gone`` stays as a tombstone without text, so that a late earlier version does not return.
+        One that ``is_gone`` stays as a tombstone without text, so that an older version arriving late cannot revive it.
         """
 
     def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
         """Erase threads, None for all of the repository, with their tombstones."""
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        """Make a new table of these threads and let it replace the present one at once.
+        """Build a new table from these threads and swap it in atomically.
 
-        Searches meanwhile see the old one. Write again what was written after the caller read the threads.
+        Until then searches see the old one. Write again whatever was written after the caller read the threads.
         """
 
     def compact(self, *, purges: bool = False) -> None:
-        """Merge small files, and remove those that were replaced a while ago. Searches and writes go on meanwhile.
+        """Merge small files and remove those that were replaced a while ago, while searches and writes go on.
 
-        ``purges``: what was erased has to leave the files; then files that it replaced leave with the next compaction.
+        ``purges``: erased text must leave the files too; the files this replaces are removed by the next compaction.
         """

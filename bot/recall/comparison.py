@@ -1,4 +1,4 @@
-"""Compares a question with older texts: signals and sequences of words that both have and few others do."""
+"""Compares a question with older texts: signals and word sequences that both have and few others do."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from bot.ranking.features import RankingQuery
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
-from bot.recall.reasons import OpeningSignals, SharedSignals, opening, said, shared_signals
+from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
 
 ALIKE = 0.6
-"""Least share of common words in two titles below which the texts are never the same."""
+"""Minimum share of common words in two titles: below it the texts are never the same."""
 
 TITLE = 0
-"""The number of the line that never counts as part of a form."""
+"""The number of the title's line, which never counts as part of a form."""
 
 MAX_GROUPS = 200
-"""Signals and sequences for which the index is asked how many threads have them. Further ones count as common."""
+"""Most signals and sequences that are looked up in the index, to count the threads that have them. Any further ones
+count as common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,73 +45,76 @@ class Comparison:
 
 
 KEPT, LONGEST_KEPT = 64, 16_384
-"""Texts that stay read, and characters of each at most: 90 MB of the worst. A replay recalls twice for each thread, and
-issues near each other have the same candidates."""
+"""How many texts are cached, and the most characters of each: 90 MB at worst. A replay recalls twice for each thread,
+and issues near each other have the same candidates."""
 
 
 class _ReadText(NamedTuple):
-    """What is compared of a text: its signals, its lines, its terms, those of its prose or code, those of its title."""
+    """What is compared: a text's signals, its lines, its terms, the terms of its prose or code, those of its title."""
 
     opening: OpeningSignals
     lines: TextLines
     words: frozenset[str]
-    said: frozenset[str]
+    prose: frozenset[str]
     title: frozenset[str]
 
 
-def _read(title: str, body: str) -> _ReadText:
-    return _kept(title, body) if len(body) <= LONGEST_KEPT else _kept.__wrapped__(title, body)
+def _read_text(title: str, body: str) -> _ReadText:
+    return _read_cached(title, body) if len(body) <= LONGEST_KEPT else _read_cached.__wrapped__(title, body)
 
 
 @lru_cache(KEPT)
-def _kept(title: str, body: str) -> _ReadText:
+def _read_cached(title: str, body: str) -> _ReadText:
     signals = opening(title, body)
-    in_prose = frozenset((*terms(said(title)), *body_terms(said(body))))
+    in_prose = frozenset((*terms(strip_machine_output(title)), *body_terms(strip_machine_output(body))))
     in_title = frozenset(terms(title))
     return _ReadText(signals, read_lines(signals.text), in_title.union(body_terms(body)), in_prose, in_title)
 
 
-def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
+def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, library: Library) -> Iterator[Comparison]:
     """Compare the question with each of these threads.
 
     A line, path or name is common if many threads hold all of its words. That separates build logs, forms, licences and
-    macros from what two people really met, with posting lists that the question has read anyway.
+    macros from what two people really ran into, using posting lists that were read for the question anyway.
     """
-    ours, theirs = _read(thread.title, thread.body), [_read(other.title, other.body) for other in others]
-    shared = [shared_signals(ours.opening, one.opening) for one in theirs]
-    runs = [shared_runs(ours.lines, one.lines) for one in theirs]
+    ours, theirs = _read_text(thread.title, thread.body), [_read_text(other.title, other.body) for other in others]
+    shared = [shared_signals(ours.opening, older.opening) for older in theirs]
+    runs = [shared_runs(ours.lines, older.lines) for older in theirs]
 
-    def known(group: frozenset[str]) -> frozenset[str]:
-        return group.intersection(asked.rarity)
+    def known_terms(group: frozenset[str]) -> frozenset[str]:
+        return group.intersection(query.rarity)
 
-    groups = chain(chain.from_iterable(one.words() for one in shared), (run.terms for one in runs for run in one))
-    wanted = islice(filter(None, dict.fromkeys(map(known, groups))), MAX_GROUPS)
-    held_by = library.held_by(wanted, before=asked.at)
+    groups = chain(
+        chain.from_iterable(signals.words() for signals in shared),
+        (run.terms for text_runs in runs for run in text_runs),
+    )
+    counted_groups = islice(filter(None, dict.fromkeys(map(known_terms, groups))), MAX_GROUPS)
+    joint_frequency = library.joint_frequency(counted_groups, before=query.at)
 
     def is_specific(group: frozenset[str]) -> bool:
-        return held_by.get(known(group), asked.few + 1) <= asked.few
+        return joint_frequency.get(known_terms(group), query.few + 1) <= query.few
 
-    for one, both, alike in zip(theirs, shared, runs, strict=True):
-        specific = [run for run in alike if is_specific(run.terms)]
-        common = {run.line.place for run in alike if run.is_most and run not in specific}
+    for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
+        specific = [run for run in older_runs if is_specific(run.terms)]
+        common = {run.line.place for run in older_runs if run.is_most and run not in specific}
         yield Comparison(
-            both.only(is_specific),
-            len(threes(run for run in specific if run.line.fails)),
+            signals.only(is_specific),
+            len(trigrams(run for run in specific if run.line.fails)),
             without_lines(ours.opening.text, common - {TITLE}),
-            one.words,
-            one.said,
-            is_same(ours.lines, one.lines)
-            and 2 * len(threes(specific)) >= len(ours.lines.any)
-            # of two copies of a form only the titles say what each is about
-            and len(asked.title & one.title) >= ALIKE * len(asked.title | one.title),
+            older.words,
+            older.prose,
+            is_same(ours.lines, older.lines)
+            and 2 * len(trigrams(specific)) >= len(ours.lines.any)
+            # in two copies of a form only the titles say what each is about
+            and len(query.title & older.title) >= ALIKE * len(query.title | older.title),
         )
 
 
 LEAST_RUN = 3
-"""Least words in a shared sequence: any two texts share sequences of two."""
+"""Minimum words in a shared sequence: any two texts share sequences of two."""
 
 SAME, LEAST_SAME = 0.8, 12
-"""Two texts are the same if they share at least this part, and this number, of their three-word sequences."""
+"""Two texts are the same if they share at least this fraction, and this number, of their three-word sequences."""
 
 MAX_LINE = 300
 """Characters of a line that are compared."""
@@ -137,7 +141,7 @@ class TextLine(NamedTuple):
 
 
 class SharedRun(NamedTuple):
-    """At least three words of one of our lines that a line of the other text has in the same order.
+    """At least three words of one of our lines that a line of the other text contains in the same order.
 
     ``terms`` are their terms in the index.
     """
@@ -164,8 +168,8 @@ class TextLines:
 def read_lines(text: str) -> TextLines:
     """The lines of a text that have at least three words. Linear in its length."""
     lines = list(_lines(text.lower()))
-    failing = frozenset(three for line in lines if line.fails for three in _threes(line.words))
-    return TextLines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
+    failing = frozenset(trigram for line in lines if line.fails for trigram in _trigrams(line.words))
+    return TextLines(lines, failing, failing.union(trigram for line in lines for trigram in _trigrams(line.words)))
 
 
 def shared_runs(ours: TextLines, theirs: TextLines) -> list[SharedRun]:
@@ -179,9 +183,9 @@ def is_same(ours: TextLines, theirs: TextLines) -> bool:
     return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
 
 
-def threes(runs: Iterable[SharedRun]) -> set[Words]:
-    """All three-word sequences in these."""
-    return {three for run in runs for three in _threes(run.words)}
+def trigrams(runs: Iterable[SharedRun]) -> set[Words]:
+    """All three-word sequences in these runs."""
+    return {trigram for run in runs for trigram in _trigrams(run.words)}
 
 
 def without_lines(text: str, places: Collection[int]) -> str:
@@ -199,13 +203,17 @@ def _lines(lowered: str) -> Iterator[TextLine]:
             yield TextLine(place, words, bool(_FAILS.search(text)))
 
 
-def _threes(words: Words) -> Iterator[Words]:
+def _trigrams(words: Words) -> Iterator[Words]:
     return zip(words, words[1:], words[2:], strict=False)
 
 
 def _runs(line: TextLine, theirs: frozenset[Words]) -> Iterator[SharedRun]:
     """The longest sequences of a line that the other text has too."""
-    breaks = [-1, *(at for at, three in enumerate(_threes(line.words)) if three not in theirs), len(line.words) - 2]
+    breaks = [
+        -1,
+        *(at for at, trigram in enumerate(_trigrams(line.words)) if trigram not in theirs),
+        len(line.words) - 2,
+    ]
     for before, after in pairwise(breaks):
         if after - before > 1:
             words = line.words[before + 1 : after + LEAST_RUN - 1]

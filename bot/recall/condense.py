@@ -22,7 +22,7 @@ SCAN_LIMIT = 4_000
 """Characters of a comment that are compared with the question."""
 
 LEAST_CUT = 200
-"""With fewer characters than this the beginning of a comment is not worth showing."""
+"""Below this many characters, the beginning of a comment is not worth showing."""
 
 CUT = "..."
 _BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n){2,}")
@@ -32,8 +32,8 @@ _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 def share_budget(similarities: Sequence[float], total: int) -> list[int]:
     """Characters for each hit, in proportion to its similarity and rounded down.
 
-    ``total`` is limited to 1,000 to 50,000. Similarities count to four digits, as they are shown, and as integers: so
-    0.9, 0.8 and 0.7 of 12,000 are 4,500, 4,000 and 3,500, which floats miss by one.
+    ``total`` is clamped to 1,000 to 50,000. Similarities count to four digits, as they are shown, and as integers: so
+    0.9, 0.8 and 0.7 of 12,000 are 4,500, 4,000 and 3,500, where floats would be off by one.
     """
     total = min(MAX_BUDGET, max(MIN_BUDGET, total))
     weights = [round(similarity * 10_000) for similarity in similarities]
@@ -64,19 +64,19 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
     The body comes first, without the text of an issue template. 60 % of the rest is for the latest comments, newest
     first; what remains is for those nearest to ``question``, a count of analysed terms.
 
-    If the newest comment alone is longer than the 60 %, its beginning fills them: it is the one that most often says
-    how the thread ended.
+    If the newest comment alone exceeds the 60 %, its beginning fills them: that comment most often says how the thread
+    ended.
     """
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
     opening = CondensedTurn(thread.author, thread.role, thread.created_at, body)
     left = budget - opening.length
     if left <= 0:
-        kept = body[: max(0, left + len(body))]
-        return (replace(opening, text=kept, is_cut=len(kept) < len(body)),) if kept else ()
+        beginning = body[: max(0, left + len(body))]
+        return (replace(opening, text=beginning, is_cut=len(beginning) < len(body)),) if beginning else ()
     share = floor(left * LATEST_SHARE)
     turns = [turn_of(message) for message in thread.comments]
     if turns and sum(turn.length for turn in turns) > left and turns[-1].length > share >= LEAST_CUT:
-        turns[-1] = _cut(turns[-1], share)
+        turns[-1] = _truncate(turns[-1], share)
     chosen = _latest(turns, share)
     left -= sum(turns[i].length for i in chosen)
     chosen |= _nearest(thread.comments, turns, chosen, question, left)
@@ -88,9 +88,9 @@ def turn_of(message: Message) -> CondensedTurn:
     return CondensedTurn(message.author, message.role, message.created_at, without_mail(message.text).strip())
 
 
-def _cut(turn: CondensedTurn, length: int) -> CondensedTurn:
-    kept = max(0, length - (turn.length - len(turn.text)) - len(CUT))
-    return replace(turn, text=turn.text[:kept].rstrip() + CUT, is_cut=True)
+def _truncate(turn: CondensedTurn, length: int) -> CondensedTurn:
+    room = max(0, length - (turn.length - len(turn.text)) - len(CUT))
+    return replace(turn, text=turn.text[:room].rstrip() + CUT, is_cut=True)
 
 
 def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:
@@ -106,7 +106,7 @@ def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:
 def _nearest(
     messages: Sequence[Message], turns: Sequence[CondensedTurn], taken: set[int], question: Counter[str], budget: int
 ) -> set[int]:
-    """Of the comments not taken, those most similar to the question that still fit; ties go to the earlier one."""
+    """The remaining comments most similar to the question that still fit; ties go to the earlier one."""
     rest = [i for i in range(len(turns)) if i not in taken and turns[i].length <= budget]
     likeness = {i: _cosine(question, Counter(terms(messages[i].text[:SCAN_LIMIT]))) for i in rest}
     chosen: set[int] = set()

@@ -1,4 +1,4 @@
-"""The memory that recall searches, and queries made from a thread or from words."""
+"""The memory that recall searches, and queries built from a thread or from words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol, Unpack
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Record, Thread, ThreadId
-from bot.index.protocol import NOTES, TEXT, Narrowing, Query
+from bot.index.protocol import NOTES, TEXT, Query, SearchOptions
 from bot.ranking.features import ORDER_FEATURES
 from bot.ranking.weights import RankingModels, RankingWeights
 from bot.reading.analyzer import body_terms, terms
@@ -27,13 +27,13 @@ class Library(Protocol):
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
 
-    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]: ...
 
-    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
+    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]: ...
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
 
-    def held_by(
+    def joint_frequency(
         self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
     ) -> Mapping[frozenset[str], int]: ...
 
@@ -47,17 +47,17 @@ class Library(Protocol):
     def requests(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Request, ...]]: ...
 
 
-class WithoutWords:
+class RedactedLibrary:
     """A library without the words of some people: it leaves out their comments and opening texts.
 
-    Titles stay, as they name the thread. ``people`` are logins in any case.
+    Titles stay, as they name the thread. ``people`` are logins in upper or lower case.
     """
 
     def __init__(self, library: Library, people: Iterable[str]) -> None:
         self._library = library
         self._people = {login.casefold() for login in people}
         self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
-        self.held_by, self.vectors = library.held_by, library.vectors
+        self.joint_frequency, self.vectors = library.joint_frequency, library.vectors
         self.fixes, self.requests = library.fixes, library.requests
 
     @property
@@ -69,24 +69,24 @@ class WithoutWords:
         return self._library.ranking
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        return {key: self.hushed(record) for key, record in self._library.records(ids).items()}
+        return {key: self.redact(record) for key, record in self._library.records(ids).items()}
 
-    def search_messages(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
         keep = options.get("keep")
         options["keep"] = lambda entry: entry.author.casefold() not in self._people and (keep is None or keep(entry))
         return self._library.search_messages(query, **options)
 
-    def hushed(self, record: Record) -> Record:
+    def redact(self, record: Record) -> Record:
         """The record without the words of these people."""
         if not isinstance(record, Thread):
             return record
-        said = tuple(comment for comment in record.comments if comment.author.casefold() not in self._people)
+        comments = tuple(comment for comment in record.comments if comment.author.casefold() not in self._people)
         body = "" if record.author.casefold() in self._people else record.body
-        return replace(record, body=body, comments=said)
+        return replace(record, body=body, comments=comments)
 
 
 def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) -> dict[ThreadId, Thread]:
-    """The threads with these ids as they stood at ``before`` (None: now), without later ones and tombstones."""
+    """The threads with these ids as they stood at ``before`` (None: now), except later ones and tombstones."""
     found = {key: record for key, record in library.records(ids).items() if isinstance(record, Thread)}
     if before is None:
         return found
@@ -94,7 +94,7 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
 
 
 TITLE_BOOST = 2.0
-"""Extra weight of a term in the title, which so weighs three times as much as one in the body."""
+"""Extra weight of a term in the title, which makes it weigh three times as much as one in the body."""
 
 WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
 
@@ -104,7 +104,7 @@ def similar_query(
 ) -> Query:
     """A query for threads similar to this one: each of its terms once, those of the title three times.
 
-    ``vectors`` are the thread's, by field. With a ``model`` its weights help to choose the candidates.
+    ``vectors`` are the thread's, by field. The weights of a ``model`` help to choose the candidates.
     """
     title = set(terms(thread.title))
     weights = dict.fromkeys(body_terms(thread.body), 1.0)

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.answer import Earlier, Mention
+from bot.domain.answer import EarlierClosing, Mention
 from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import FLIP, SLACK, outcome
-from bot.reading.markdown import without_pasted
+from bot.reading.markdown import without_pasted_lines
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import recall_question, without_commands
 from bot.recall.condense import condense
@@ -23,59 +23,61 @@ MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5
 SHORT = 240
-"""A summary of at most so many characters is shown in full."""
+"""A summary of at most this many characters is shown in full."""
 
 NO_RECORD = "no record of this issue"
 
 
-def referenced(thread: Thread, place: RepositoryAddress) -> list[int]:
-    """The numbers in this repository that the thread refers to, in order, each once, without its own."""
-    local = [r.number for r in _pointed_at(thread, place) if r.owner is None and r.number != thread.id]
+def referenced_numbers(thread: Thread, address: RepositoryAddress) -> list[int]:
+    """The numbers in this repository that the thread refers to, in order, each once, except its own."""
+    local = [r.number for r in _references(thread, address) if r.owner is None and r.number != thread.id]
     return list(dict.fromkeys(local))
 
 
-def _written(thread: Thread, place: RepositoryAddress) -> list[int]:
+def _typed_numbers(thread: Thread, address: RepositoryAddress) -> list[int]:
     """The numbers that people wrote themselves, outside quotations and pasted output."""
-    comments = tuple(replace(one, text=without_pasted(one.text)) for one in thread.comments)
-    own = replace(thread, title=without_pasted(thread.title), body=without_pasted(thread.body), comments=comments)
-    return referenced(own, place)
+    comments = tuple(replace(one, text=without_pasted_lines(one.text)) for one in thread.comments)
+    own = replace(
+        thread, title=without_pasted_lines(thread.title), body=without_pasted_lines(thread.body), comments=comments
+    )
+    return referenced_numbers(own, address)
 
 
-def mentioned_elsewhere(thread: Thread, place: RepositoryAddress) -> tuple[str, ...]:
+def mentioned_elsewhere(thread: Thread, address: RepositoryAddress) -> tuple[str, ...]:
     """The first threads of other repositories that it refers to, as ``owner/repo#5``, in order, each once.
 
-    Only their names are shown: not everybody who reads here may read there.
+    Only their names are shown: not everybody who can read this repository can read those.
     """
     names: dict[str, str] = {}
-    for reference in _pointed_at(thread, place):
+    for reference in _references(thread, address):
         if reference.owner is not None:
             name = f"{reference.owner}/{reference.repo}#{reference.number}"
             names.setdefault(name.lower(), name)
     return tuple(names.values())[:MAX_ELSEWHERE]
 
 
-def _pointed_at(thread: Thread, place: RepositoryAddress) -> list[Reference]:
+def _references(thread: Thread, address: RepositoryAddress) -> list[Reference]:
     """Everything on GitHub that the thread refers to in its title, its text and people's comments.
 
-    References in a comment with a question to the bot are left out, as the reply to it shows them.
+    References in a comment that asks the bot a question are left out, as the reply shows them.
     """
     number = thread.id if isinstance(thread.id, int) else None
-    found = find_title_references(thread.title, repo=place.repo, number=number, hosts=place.hosts)
-    found += _in_text(thread.body, place, number)
+    found = find_title_references(thread.title, repo=address.repo, number=number, hosts=address.hosts)
+    found += _references_in(thread.body, address, number)
     for comment in thread.comments:
-        pointed_at = [] if comment.is_bot else _in_text(comment.text, place, number)
-        if pointed_at and not (comment.updated_at is None and recall_question(comment.text, place.recall_phrases)):
-            found += pointed_at
+        in_comment = [] if comment.is_bot else _references_in(comment.text, address, number)
+        if in_comment and not (comment.updated_at is None and recall_question(comment.text, address.recall_phrases)):
+            found += in_comment
     return [reference for reference in found if reference.kind is None]
 
 
-def _in_text(text: str, place: RepositoryAddress, number: int | None) -> list[Reference]:
-    return find_references(without_commands(text), repo=place.repo, number=number, hosts=place.hosts)
+def _references_in(text: str, address: RepositoryAddress, number: int | None) -> list[Reference]:
+    return find_references(without_commands(text), repo=address.repo, number=number, hosts=address.hosts)
 
 
-def numbers_in(text: str, place: RepositoryAddress) -> tuple[int, ...]:
+def numbers_in(text: str, address: RepositoryAddress) -> tuple[int, ...]:
     """The issues and pull requests of this repository that a text refers to, in order, each once."""
-    found = (each.number for each in _in_text(text, place, None) if each.owner is None and each.kind is None)
+    found = (each.number for each in _references_in(text, address, None) if each.owner is None and each.kind is None)
     return tuple(dict.fromkeys(found))
 
 
@@ -97,41 +99,41 @@ def canonical_chain(
 
 
 def find_mentions(
-    thread: Thread, place: RepositoryAddress, library: Library, before: datetime | None, limits: tuple[int, int]
+    thread: Thread, address: RepositoryAddress, library: Library, before: datetime | None, limits: tuple[int, int]
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
     """The first references in full and the others by title. ``limits``: how many in full, characters for each.
 
-    Only the first ones are shown as missing, as the others were looked for in memory alone. A number that stands only
+    Only the first ones are shown as missing, as the others were looked up in memory alone. A number that appears only
     in pasted output is never shown as missing, as it may belong to another repository.
     """
-    most, chars = limits
+    max_full, chars = limits
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
     full: dict[ThreadId, Mention] = {}
     listed: dict[ThreadId, Mention] = {}
-    for place_in_text, number in enumerate(referenced(thread, place)[: most + MAX_LISTED]):
-        mention = _mention(number, library, before, question, chars, place.repo)
+    for position, number in enumerate(referenced_numbers(thread, address)[: max_full + MAX_LISTED]):
+        mention = _mention(number, library, before, question, chars, address.repo)
         is_later = isinstance(thread.id, int) and number > thread.id
         if mention.id in (thread.id, *full, *listed):
             continue
-        if mention.missing and (is_later or place_in_text >= most or number not in _written(thread, place)):
+        if mention.missing and (is_later or position >= max_full or number not in _typed_numbers(thread, address)):
             continue
-        if mention.missing or sum(not m.missing for m in full.values()) < most:
+        if mention.missing or sum(not m.missing for m in full.values()) < max_full:
             full[mention.id] = mention
         else:
-            listed[mention.id] = _by_title(mention)
+            listed[mention.id] = _title_only(mention)
     return tuple(full.values()), tuple(listed.values())
 
 
-def _by_title(m: Mention) -> Mention:
+def _title_only(mention: Mention) -> Mention:
     return Mention(
-        id=m.id,
-        title=m.title,
-        state=m.state,
-        kind=m.kind,
-        draft=m.draft,
-        merged_at=m.merged_at,
-        outcome=m.outcome,
-        chain=m.chain,
+        id=mention.id,
+        title=mention.title,
+        state=mention.state,
+        kind=mention.kind,
+        draft=mention.draft,
+        merged_at=mention.merged_at,
+        outcome=mention.outcome,
+        chain=mention.chain,
     )
 
 
@@ -165,8 +167,8 @@ def _mention(
     )
 
 
-def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
-    """The ending that was undone when the issue was reopened; None for a closed or never closed issue.
+def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:
+    """The ending that was undone when the issue was reopened; None for an issue that is closed or never was.
 
     Comments long after the closing do not count: they led to the reopening and would refute the ending. An issue that
     was reopened within minutes had not ended.
@@ -177,7 +179,7 @@ def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
     closed_at, reopened_at = flips[-2:]
     if reopened_at - closed_at <= FLIP:
         return None
-    return Earlier(closed_at, reopened_at, outcome(thread.as_of(closed_at + SLACK), repo))
+    return EarlierClosing(closed_at, reopened_at, outcome(thread.as_of(closed_at + SLACK), repo))
 
 
 _BUILT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
@@ -186,13 +188,13 @@ _BETWEEN = re.compile(r"[\\/]+")
 
 
 def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """The files that somebody may have to open, each once, those of the repository first, else in the given order.
+    """The files that somebody may have to open, each once: the repository's first, otherwise in the given order.
 
     Build products and logs are left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the one with
     more folders stays, but a path in the repository wins over one on somebody's machine.
     """
-    written = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
-    kept = [path for path in written if not any(_is_better(other, path) for other in written)]
+    distinct = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
+    kept = [path for path in distinct if not any(_is_better(other, path) for other in distinct)]
     return tuple(sorted(kept, key=lambda path: bool(_ON_A_MACHINE.match(path))))
 
 

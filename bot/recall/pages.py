@@ -1,4 +1,4 @@
-"""Finds the wiki and documentation pages that answer a thread, for when no thread is similar."""
+"""Finds the wiki and documentation pages that answer a thread if no other thread is similar."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from bot.recall.library import Library, similar_query, threads
 from bot.settings.schema import PageSettings
 
 READ = 8
-"""Pages read for each query."""
+"""How many pages are read for each query."""
 
 PASSAGE = 800
-"""Characters of one passage. Words further apart are no sign of one answer."""
+"""Characters of one passage. Words further apart do not suggest one answer."""
 
 TITLE = 3.0
 """Weight of a word in the question's title, relative to one in its text."""
 
 UNSEEN = 0.6
-"""Greatest rarity of a word that no candidate holds: mostly such a word is only somebody's way of talking."""
+"""Maximum rarity of a word that no candidate holds: usually such a word is just somebody's way of talking."""
 
 LEAST_TERMS = 4
 """Fewer shared terms are a coincidence, unless a whole quotation is shared."""
 
 QUOTATION = 0.15
-"""Coverage added if a quotation in the question is in the passage word for word."""
+"""Coverage added if the passage contains a quotation from the question word for word."""
 
 SHORTEST = 12
 """Quotations of fewer characters prove nothing, unless they are error codes."""
@@ -49,15 +49,15 @@ NOWHERE = "\0"
 
 _BLOCKS = re.compile(r"\n[ \t]*\n")
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]{3,80}", re.ASCII)
-"""An error code; the name of an exception is none, as many errors have it."""
+"""An error code; the name of an exception does not count, as many errors share it."""
 
 _STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class PagePassage:
-    """A part of a section: the terms of its headings and text, the scripts of these, and heading and text in lower case
-    on one line."""
+    """A part of a section: the terms of its headings and text, their scripts, and the heading and text in lower case on
+    one line."""
 
     section: MarkdownSection
     terms: frozenset[str]
@@ -82,40 +82,40 @@ class PageQuery:
     @classmethod
     def of(cls, thread: Thread) -> PageQuery:
         title = frozenset(terms(thread.title))
-        told = quotations(f"{thread.title}\n{thread.body}")
-        phrases = (one for one in map(_plain, told) if len(one) >= SHORTEST and " " in one)
-        codes = (_plain(code) for one in told for code in _codes(one))
-        either = "|".join(map(re.escape, dict.fromkeys((*phrases, *codes)))) or r"(?!)"
-        whole = re.compile(rf"(?<![a-z0-9_])(?:{either})(?![a-z0-9_])")
-        return cls(title, title | frozenset(body_terms(thread.body)), whole)
+        quoted = quotations(f"{thread.title}\n{thread.body}")
+        phrases = (text for text in map(_plain, quoted) if len(text) >= SHORTEST and " " in text)
+        codes = (_plain(code) for text in quoted for code in _codes(text))
+        alternatives = "|".join(map(re.escape, dict.fromkeys((*phrases, *codes)))) or r"(?!)"
+        pattern = re.compile(rf"(?<![a-z0-9_])(?:{alternatives})(?![a-z0-9_])")
+        return cls(title, title | frozenset(body_terms(thread.body)), pattern)
 
-    def within(self, scripts: frozenset[str]) -> PageQuery:
-        """The part of the question that a text in these scripts could hold; names and codes fit any script."""
+    def in_scripts(self, scripts: frozenset[str]) -> PageQuery:
+        """The part of the question that a text in these scripts could contain; names and codes fit any script."""
         return replace(self, terms=frozenset(term for term in self.terms if term.isascii() or _script(term) in scripts))
 
 
 def find_pages(
-    thread: Thread, library: Library, wanted: PageSettings, place: RepositoryAddress, before: datetime | None = None
+    thread: Thread, library: Library, settings: PageSettings, address: RepositoryAddress, before: datetime | None = None
 ) -> tuple[PageHit, ...]:
     """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
 
     Similarity in 0..1 is how much of the question one passage covers, by the weight of its words. It is comparable
-    between pages and repositories, but not with that of threads.
+    between pages and repositories, but not with the similarity of threads.
     """
-    if not wanted.max_results or not terms(thread.title):
+    if not settings.max_results or not terms(thread.title):
         return ()
     pages = _candidates([thread, replace(thread, body="\n".join(keywords(thread.body)))], library, before)
-    read = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
-    asked = PageQuery.of(thread)
-    rarity = Rarity.among([passage for _, passage in read], asked, library, before)
-    parts = {scripts: asked.within(scripts) for scripts in {passage.scripts for _, passage in read}}
+    passages = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
+    query = PageQuery.of(thread)
+    rarity = Rarity.among([passage for _, passage in passages], query, library, before)
+    parts = {scripts: query.in_scripts(scripts) for scripts in {passage.scripts for _, passage in passages}}
     best: dict[ThreadId, tuple[float, MarkdownSection]] = {}
-    for key, passage in read:
-        similarity = _similarity(asked, parts[passage.scripts], passage, rarity)
-        if similarity >= wanted.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
+    for key, passage in passages:
+        similarity = _similarity(query, parts[passage.scripts], passage, rarity)
+        if similarity >= settings.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
             best[key] = similarity, passage.section
-    ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: wanted.max_results]
-    return tuple(_hit(pages[key], best[key][1], best[key][0], place) for key in ranked)
+    ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: settings.max_results]
+    return tuple(_hit(pages[key], best[key][1], best[key][0], address) for key in ranked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +127,19 @@ class Rarity:
     passages: int
 
     @classmethod
-    def among(cls, read: Sequence[PagePassage], asked: PageQuery, library: Library, before: datetime | None) -> Rarity:
-        known = library.rarity([*sorted(asked.terms), NOWHERE], before=before)
-        rarest = known.get(NOWHERE, 0.0)
-        shares = {term: known.get(term, rarest) / rarest if rarest else 1.0 for term in asked.terms}
-        return cls(shares, Counter(term for one in read for term in one.terms & asked.terms), len(read))
+    def among(
+        cls, passages: Sequence[PagePassage], query: PageQuery, library: Library, before: datetime | None
+    ) -> Rarity:
+        rarities = library.rarity([*sorted(query.terms), NOWHERE], before=before)
+        rarest = rarities.get(NOWHERE, 0.0)
+        shares = {term: rarities.get(term, rarest) / rarest if rarest else 1.0 for term in query.terms}
+        return cls(shares, Counter(term for passage in passages for term in passage.terms & query.terms), len(passages))
 
-    def shared(self, term: str) -> float:
+    def of_shared_term(self, term: str) -> float:
         """The rarity of a term in a passage, judged by the other passages."""
         return min(self.library[term], self._local(self.holders[term] - 1))
 
-    def asked(self, term: str) -> float:
+    def of_question_term(self, term: str) -> float:
         """The rarity of any term of the question."""
         if not self.holders[term]:
             return min(self.library[term], UNSEEN)
@@ -148,22 +150,24 @@ class Rarity:
         return log(1 + (self.passages - holders + 0.5) / (holders + 0.5)) / log(2 + 2 * self.passages)
 
 
-def _candidates(askings: Iterable[Thread], library: Library, before: datetime | None) -> dict[ThreadId, Thread]:
-    found: dict[ThreadId, None] = {}
-    for asking in askings:
-        query = replace(similar_query(asking), kinds=frozenset({Kind.PAGE}))
+def _candidates(questions: Iterable[Thread], library: Library, before: datetime | None) -> dict[ThreadId, Thread]:
+    ids: dict[ThreadId, None] = {}
+    for question in questions:
+        query = replace(similar_query(question), kinds=frozenset({Kind.PAGE}))
         hits = library.search(query, limit=READ, before=before)
-        found |= dict.fromkeys(hit.entry.id for hit in hits if source_of(hit.entry.id))
-    return threads(library, found, before)
+        ids |= dict.fromkeys(hit.entry.id for hit in hits if source_of(hit.entry.id))
+    return threads(library, ids, before)
 
 
 @lru_cache(maxsize=64)
 def _passages(title: str, body: str) -> tuple[PagePassage, ...]:
-    return tuple(PagePassage.of(title, section, text) for section in sections(body) for text in _parted(section.text))
+    return tuple(
+        PagePassage.of(title, section, text) for section in sections(body) for text in _split_text(section.text)
+    )
 
 
-def _parted(text: str) -> Iterator[str]:
-    """The text in parts of PASSAGE characters if possible: of whole blocks, or of whole lines of a long block."""
+def _split_text(text: str) -> Iterator[str]:
+    """The text in parts of up to PASSAGE characters where possible: whole blocks, or whole lines of a long block."""
     part = ""
     for block in _BLOCKS.split(text):
         for piece in [block] if len(block) <= PASSAGE else block.split("\n"):
@@ -177,15 +181,15 @@ def _parted(text: str) -> Iterator[str]:
 
 def _similarity(whole_question: PageQuery, part: PageQuery, passage: PagePassage, rarity: Rarity) -> float:
     """How much of the question the passage covers. A passage with a quotation from the question may be in another
-    language: then only the ``part`` of the question counts that its scripts could hold."""
-    quoted = bool(whole_question.quotation.search(passage.text))
-    asked = part if quoted else whole_question
-    shared = asked.terms & passage.terms
-    if len(shared) < LEAST_TERMS and not quoted:
+    language: then only the ``part`` of the question that its scripts can express counts."""
+    has_quotation = bool(whole_question.quotation.search(passage.text))
+    query = part if has_quotation else whole_question
+    shared = query.terms & passage.terms
+    if len(shared) < LEAST_TERMS and not has_quotation:
         return 0.0
-    whole = fsum(_weight(term, asked) * rarity.asked(term) for term in asked.terms)
-    covered = fsum(_weight(term, asked) * rarity.shared(term) for term in shared)
-    coverage = min(1.0, (covered / whole if whole else 0.0) + QUOTATION * quoted)
+    total = fsum(_weight(term, query) * rarity.of_question_term(term) for term in query.terms)
+    covered = fsum(_weight(term, query) * rarity.of_shared_term(term) for term in shared)
+    coverage = min(1.0, (covered / total if total else 0.0) + QUOTATION * has_quotation)
     return round(1.0 - float((1.0 - coverage) ** STEEPNESS), 4)
 
 
@@ -199,16 +203,16 @@ def _script(term: str) -> str:
     return "" if term.isascii() else unicodedata.name(term[0], "").partition(" ")[0]
 
 
-def _weight(term: str, asked: PageQuery) -> float:
-    return TITLE if term in asked.title else 1.0
+def _weight(term: str, query: PageQuery) -> float:
+    return TITLE if term in query.title else 1.0
 
 
-def _hit(page: Thread, section: MarkdownSection, similarity: float, place: RepositoryAddress) -> PageHit:
+def _hit(page: Thread, section: MarkdownSection, similarity: float, address: RepositoryAddress) -> PageHit:
     heading = section.path[-1] if section.path else ""
     is_whole = not heading or heading == page.title
     return PageHit(
         title=_short(page.title) if is_whole else f"{_short(page.title)}: {_short(heading)}",
-        url=page_url(page.id, place.server, place.repo, "" if is_whole else section.anchor),
+        url=page_url(page.id, address.server, address.repo, "" if is_whole else section.anchor),
         excerpt=first_sentences(section),
         similarity=similarity,
     )

@@ -1,4 +1,4 @@
-"""Says why a thread was found: the errors, files, names and telling words that two texts share."""
+"""Says why a thread was found: the errors, files, names and distinctive words that two texts share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import islice
 
-from bot.reading.analyzer import stretch, terms, token_terms, tokens
+from bot.reading.analyzer import matched_part, terms, token_terms, tokens
 from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
 from bot.reading.word_lists import COMMON_WORDS
 from bot.recall.mentions import telling_files
@@ -18,7 +18,7 @@ _MACHINE_LINE = re.compile(
     r"|[^ \n]{0,200} recipe for target|note: (?:run with|the compiler|we would appreciate))",
     re.ASCII,
 )
-"""The beginnings of lines in stack traces and of make, and a compiler's request to report its failure."""
+"""The beginnings of lines in stack traces and in the output of make, and a compiler's request for a bug report."""
 
 _MACHINE = re.compile(
     r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
@@ -30,7 +30,7 @@ _MACHINE = re.compile(
 """Panics, paths, positions in files, prompts and e-mail addresses."""
 
 
-def said(text: str) -> str:
+def strip_machine_output(text: str) -> str:
     """``text`` without stack frames, paths, positions, prompts and the output of make. Linear in its length."""
     lines = without_addresses(text).split("\n")
     return "\n".join(_MACHINE.sub(" ", line) for line in lines if not _MACHINE_LINE.match(line))
@@ -39,23 +39,23 @@ def said(text: str) -> str:
 MAX_REASONS = 3
 MAX_TERMS = 4
 LEAST_WORDS = 2
-"""A single word is no reason: many texts have any word."""
+"""A single word is no reason: any word is in many texts."""
 
 MAX_WORD = 40
 """Longest word that is shown, in characters; longer ones are generated."""
 
 LONG = 60
-"""An error of more characters loses its beginning if that says only that it is an error."""
+"""A longer error, in characters, loses its beginning if that says only that it is an error."""
 
 MAX_RAISED = 20
 LEAST_MESSAGE = 3
-"""Least words of a panic's message: a shorter one is used for any failure."""
+"""Minimum words of a panic's message: shorter ones are used for any failure."""
 
 OPENING_WORDS = 4
 """Words at the beginning of a message that two texts must share. Prose may follow it."""
 
 NEAR = 24
-"""Characters before a constant in which a word of failure makes it an error."""
+"""A failure word within this many characters before a constant makes the constant an error."""
 
 _FAILURE_WORDS = """
 a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
@@ -66,7 +66,7 @@ segfault segmentation sigabrt signal sigsegv skipped status stopping task termin
 unexpected unnamed use v waiting warning was with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
-"""A line of only these words says that something failed, but not what."""
+"""A line of nothing but these words says that something failed, but not what."""
 
 _PLAIN_WORDS = """
 already answer answers available bit branch broken builds check checkout contains default different directory document
@@ -78,18 +78,18 @@ string strings text thing things third times total type types unable unknown upd
 various warn word words zero zeros
 """
 _UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
-"""Words in any text about software, which nobody would name as a reason."""
+"""Words found in any text about software, which nobody would give as a reason."""
 
 _RAISED = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
     r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
     re.ASCII,
 )
-"""``RelayBadGateway: upstream closed the connection``: the name of a class and at least three words."""
+"""``RelayBadGateway: upstream closed the connection``: a class name and at least three words."""
 
 _PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
 _LEAD = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
-"""The place of an error, which compilers write before its message."""
+"""The position of an error, which compilers write before its message."""
 
 _SEPARATOR = re.compile(r"[\\/]")
 _ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
@@ -115,14 +115,14 @@ _LOOKS_FAILED = re.compile(
 )
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 _MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
-"""Prefixes of build systems' macros, which are in errors but are none."""
+"""Prefixes of build systems' macros, which occur in errors but are not errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedSignals:
     """The error lines (as the first text has them), file paths and identifiers that two texts share.
 
-    ``quoted`` maps an error line that the other text writes differently to the common words, with … between them.
+    ``quoted`` maps an error line that the other text words differently to the words in common, with … between them.
     """
 
     errors: tuple[str, ...] = ()
@@ -131,16 +131,16 @@ class SharedSignals:
     quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def words(self) -> Iterator[frozenset[str]]:
-        """The terms of each; of a path only those of the file and its folder, as the rest is somebody's machine."""
+        """The terms of each signal; for a path only the file and its folder, as the rest is specific to a machine."""
         return map(self._terms, (*self.errors, *self.files, *self.names))
 
     def only(self, is_specific: Callable[[frozenset[str]], bool]) -> SharedSignals:
-        """Keep those whose terms are in few threads."""
+        """Only the signals whose terms are in few threads."""
 
-        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+        def select(values: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(value for value in values if is_specific(self._terms(value)))
 
-        return replace(self, errors=kept(self.errors), files=kept(self.files), names=kept(self.names))
+        return replace(self, errors=select(self.errors), files=select(self.files), names=select(self.names))
 
     def _terms(self, value: str) -> frozenset[str]:
         if value in self.files:
@@ -150,7 +150,7 @@ class SharedSignals:
 
 @dataclass(frozen=True, slots=True)
 class OpeningSignals:
-    """An opening text with its title, and its signals; errors by a key that the same errors of two people share."""
+    """An opening text with its title, and its signals; errors are by a key that is the same in two people's reports."""
 
     text: str
     errors: Mapping[str, str]
@@ -162,11 +162,11 @@ def opening(title: str, body: str) -> OpeningSignals:
     """The signals of a thread's title and opening text."""
     text = f"{title}\n{body}"
     signals = read_signals(text)
-    return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
+    return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(strip_machine_output(text)))
 
 
 def stored_signals(errors: Sequence[str], files: Sequence[str], names: Sequence[str]) -> OpeningSignals:
-    """The signals of a text of which only these, as `opening` found them, were kept."""
+    """The signals of a text of which only these, found by `opening`, were stored."""
     text = "\n".join(errors)
     return OpeningSignals(text, _errors(Signals(tuple(errors)), text), tuple(files), tuple(names))
 
@@ -174,8 +174,8 @@ def stored_signals(errors: Sequence[str], files: Sequence[str], names: Sequence[
 def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignals:
     """The signals that two opening texts share.
 
-    Error lines agree if they are equal with numbers, paths and quoted names masked, or word for word if nothing telling
-    is left then. Lines that say only that something failed never agree.
+    Error lines match if they are equal with numbers, paths and quoted names masked, or word for word if masking leaves
+    nothing distinctive. Lines that say only that something failed never match.
     """
     same = {ours.errors[key]: line for key, line in theirs.errors.items() if key in ours.errors}
     files, names = set(theirs.files), set(theirs.names)
@@ -183,7 +183,7 @@ def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignal
         tuple(same),
         tuple(path for path in ours.files if path in files),
         tuple(name for name in ours.names if name in names),
-        {line: _common(line, other) for line, other in same.items()},
+        {line: _common_words(line, other) for line, other in same.items()},
     )
 
 
@@ -191,60 +191,66 @@ def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_s
     """The reasons, strongest first: the same error, the same file, shared identifiers, shared words.
 
     ``words`` maps terms of ``text`` to whether they are specific here; others count only if written as code. A single
-    word is no reason, and a single name only if the title has it: a function that many things call is no subject. For
-    the same text (``is_same``) only that and the error are named. Code is between backticks. The values are strangers'
-    text and not yet harmless.
+    word is no reason, and a single name is one only if it is in the title: a function that everything calls is not the
+    subject. For the same text (``is_same``) only that and the error are given. Code is between backticks. The values
+    are strangers' text and not yet harmless.
     """
     errors = [line for line in shared.errors if _is_error(line, text)]
     found = ["same text"] if is_same else []
-    found += [f"same error `{_code(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
+    found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
     if files := telling_files(shared.files):
-        found.append(f"same file `{_code(_place(files[0]))}`")
+        found.append(f"same file `{_code_text(_short_path(files[0]))}`")
     others = [line for line in shared.errors if line not in errors]
-    named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
-    names = [name for name in named if not _is_told(name, found)]
+    candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
+    names = [name for name in candidates if not _is_contained(name, found)]
     if names and len(found) < MAX_REASONS:
-        found.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
+        found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
     is_lone = len(found) == len(names) == 1
-    spoken = _words(text, words, found) if len(found) < MAX_REASONS else []
-    if len(spoken) >= LEAST_WORDS:
-        found.append("both speak of " + ", ".join(spoken))
+    shared_words = _shared_words(text, words, found) if len(found) < MAX_REASONS else []
+    if len(shared_words) >= LEAST_WORDS:
+        found.append("both speak of " + ", ".join(shared_words))
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
     return tuple(found[:MAX_REASONS])
 
 
-def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
-    """The words of ``text`` behind the terms ``wanted``, by term, in the order of ``wanted``.
+def surface_forms(text: str, wanted_terms: Iterable[str]) -> dict[str, str]:
+    """The words of ``text`` behind ``wanted_terms``, by term, in the order of ``wanted_terms``.
 
-    A word that also occurs without a capital is written without one.
+    A word that also occurs without a capital letter is written without one.
     """
     forms: dict[str, str] = {}
-    terms_wanted = list(wanted)
-    asked = frozenset(terms_wanted)
+    ordered_terms = list(wanted_terms)
+    term_set = frozenset(ordered_terms)
     for token in tokens(text):
-        for term in asked.intersection(token_terms(token)):
-            known = forms.get(term) or forms.setdefault(term, stretch(token, term, asked))
-            if known.istitle() and token == known.lower():
+        for term in term_set.intersection(token_terms(token)):
+            form = forms.get(term) or forms.setdefault(term, matched_part(token, term, term_set))
+            if form.istitle() and token == form.lower():
                 forms[term] = token
-    return {term: forms[term] for term in terms_wanted if term in forms}
+    return {term: forms[term] for term in ordered_terms if term in forms}
 
 
-def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
+def _shared_words(text: str, words: Mapping[str, bool], earlier_reasons: Sequence[str]) -> list[str]:
     plain = without_addresses(text)
-    written: dict[str, bool] = {}
+    specific_by_form: dict[str, bool] = {}
     for term, form in surface_forms(plain, words).items():
-        written[form] = written.get(form, False) or words[term]
-    forms = [form for form, specific in written.items() if (_is_whole(form, words) if _CODE.search(form) else specific)]
-    telling = [form for form in forms if _is_telling(form) and not _is_told(_POSITION.sub("", form), told)]
-    longest = [form for form in telling if not _is_told(form, (other for other in telling if other != form))]
-    return [f"`{_code(form)}`" if _CODE.search(form) else form for form in longest[:MAX_TERMS]]
+        specific_by_form[form] = specific_by_form.get(form, False) or words[term]
+    forms = [
+        form
+        for form, specific in specific_by_form.items()
+        if (_is_whole(form, words) if _CODE.search(form) else specific)
+    ]
+    telling = [
+        form for form in forms if _is_telling(form) and not _is_contained(_POSITION.sub("", form), earlier_reasons)
+    ]
+    longest = [form for form in telling if not _is_contained(form, (other for other in telling if other != form))]
+    return [f"`{_code_text(form)}`" if _CODE.search(form) else form for form in longest[:MAX_TERMS]]
 
 
 def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
-    """Whether both texts have the whole name, not only one of its words."""
+    """Whether both texts contain the whole name, not only one of its words."""
     return any(term in words for term in terms(name)[:1])
 
 
@@ -256,69 +262,69 @@ def _is_telling(word: str) -> bool:
 
 
 def _errors(signals: Signals, text: str) -> dict[str, str]:
-    """The errors of a text in order, by a key that the same errors of two people share.
+    """The errors of a text in order, by a key that is the same in two people's reports.
 
-    Anything written like an exception with its message counts too; its key is the beginning of the message.
+    Anything that looks like an exception with its message counts too; its key is the beginning of the message.
     """
-    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for line in signals.errors:
         panic = _PANIC.search(line)
-        found.setdefault(_error_key(line), panic[1] if panic else line)
+        errors.setdefault(_error_key(line), panic[1] if panic else line)
     for raised in islice(_RAISED.finditer(text), MAX_RAISED):
         line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
         opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
-        found.setdefault(" ".join(opening), line)
-    found.pop("", None)
-    return found
+        errors.setdefault(" ".join(opening), line)
+    errors.pop("", None)
+    return errors
 
 
 def _error_key(line: str) -> str:
-    """A key that lines about the same error share, "" for a line that names no error.
+    """A key that lines about the same error share; "" for a line that does not say what failed.
 
-    For a panic it is the message with its names, which distinguish panics.
+    For a panic it is the message including its names, which distinguish panics.
     """
     panic = _PANIC.search(line)
     if panic:
         form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
         return form if len(_LETTERS.findall(form)) >= LEAST_MESSAGE else ""
     form = normalise_error(line)
-    if _says_what(_PLACEHOLDER.sub(" ", form)):
+    if _says_what_failed(_PLACEHOLDER.sub(" ", form)):
         return form
-    return line.strip().lower() if _says_what(line.lower()) else ""
+    return line.strip().lower() if _says_what_failed(line.lower()) else ""
 
 
 def _telling_part(line: str) -> str:
-    """An error without its lead: its place, and words that only say that there was an error."""
+    """An error without its beginning: its position, and words that only say that there was an error."""
     panic, lead = _PANIC.search(line), _LEAD.match(line)
     if panic or not (lead or len(line) > LONG):
         return panic[1] if panic else line
     rest = line[lead.end() :] if lead else line
-    while (parts := rest.partition(": "))[2] and not _says_what(parts[0].lower()):
+    while (parts := rest.partition(": "))[2] and not _says_what_failed(parts[0].lower()):
         rest = parts[2]
     return rest
 
 
-def _place(path: str) -> str:
-    """A path; only the file and its folder if the path is on somebody's machine."""
+def _short_path(path: str) -> str:
+    """The path; only the file and its folder if the path is on somebody's machine."""
     return "/".join(_SEPARATOR.split(path)[-2:]) if _ON_A_MACHINE.match(path) else path
 
 
-def _common(line: str, other: str) -> str:
-    """The words of ``line`` that ``other`` has too, in order, with … for the others."""
+def _common_words(line: str, other: str) -> str:
+    """The words of ``line`` that ``other`` has too, in order, with … for the rest."""
     words, others = line.split(), other.split()
     if words == others or line.lower() == other.lower():
         return line
     matcher = SequenceMatcher(None, [word.lower() for word in words], [word.lower() for word in others], autojunk=False)
-    parts = (words[i:j] if kind == "equal" else ["…"] for kind, i, j, *_ in matcher.get_opcodes())
+    parts = (words[i:j] if tag == "equal" else ["…"] for tag, i, j, *_ in matcher.get_opcodes())
     return " ".join(word for part in parts for word in part)
 
 
-def _says_what(line: str) -> bool:
+def _says_what_failed(line: str) -> bool:
     return any(word not in _FAILURE_TALK for word in _LETTERS.findall(line))
 
 
 def _is_error(line: str, text: str) -> bool:
-    """Whether to call it an error: a constant (``WINDOW_UPDATE``) only with a word of failure in or before it."""
+    """Whether to call it an error: a constant (``WINDOW_UPDATE``) only with a failure word in or before it."""
     if _MACRO.match(line):
         return False
     if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
@@ -327,9 +333,9 @@ def _is_error(line: str, text: str) -> bool:
     return any(_LOOKS_FAILED.search(words.rpartition("\n")[2]) for words in before)
 
 
-def _is_told(word: str, told: Iterable[str]) -> bool:
-    return any(word.lower() in reason.lower() for reason in told)
+def _is_contained(word: str, texts: Iterable[str]) -> bool:
+    return any(word.lower() in text.lower() for text in texts)
 
 
-def _code(text: str) -> str:
+def _code_text(text: str) -> str:
     return text.replace("`", "'").strip()

@@ -1,7 +1,7 @@
 """Decides who may see the status page and who may change something there, from the headers of a request.
 
 People prove who they are by basic authentication; there are no cookies. A browser repeats a password by itself, even
-for a form of another site, so a change must also come from one of our own pages.
+for a form on another site, so a change must also come from one of our own pages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.server.options import ServerOptions, variable
 from bot.server.rate_limiter import PasswordLimiter, is_near, peer_of
 
 REALM = 'Basic realm="precedent", charset="UTF-8"'
-"""One realm for both roles, so that a browser replaces the password of one by that of the other."""
+"""One realm for both roles, so that a browser replaces the password of one with that of the other."""
 
 FORWARDED = ("x-forwarded-for", "forwarded", "via")
 """Headers that a proxy adds. They show that it forwards, but their content is not trusted."""
@@ -33,8 +33,8 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
-    """The answer to a request that may not do what it asks for."""
+class AccessDenied:
+    """The answer to a request that is not allowed."""
 
     status: int
     why: str
@@ -42,78 +42,82 @@ class Denied:
 
 
 class Access:
-    """Knows the roles of requests. Safe for several threads; ``options`` gives the passwords that are valid now.
+    """Finds the role of a request. Thread-safe; ``options`` returns the passwords that are valid now.
 
-    Names of headers are in lower case; ``client`` is the other end of the connection.
+    Header names are in lower case; ``client`` is the other end of the connection.
     """
 
     def __init__(self, options: Callable[[], ServerOptions]) -> None:
         self._options = options
         self._limiter = PasswordLimiter()
 
-    def role(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | Denied:
-        given = headers.get("authorization", "")
-        if not given:
-            return Denied(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
-        role = role_of(given, self._options())
+    def role(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
+        authorization = headers.get("authorization", "")
+        if not authorization:
+            return AccessDenied(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
+        role = role_of(authorization, self._options())
         peer, is_forwarded = peer_of(client), any(name in headers for name in FORWARDED)
-        tried = self._limiter.tried(
+        attempt = self._limiter.try_password(
             f"{peer} for others" if is_forwarded else peer,
             lambda: role is not None,
             near=is_near(peer) and not is_forwarded,
         )
-        if tried.is_right and role:
+        if attempt.is_right and role:
             return role
-        if tried.wait:
-            return Denied(429, f"too many wrong passwords: wait {tried.wait} s", {"Retry-After": str(tried.wait)})
+        if attempt.wait:
+            return AccessDenied(
+                429, f"too many wrong passwords: wait {attempt.wait} s", {"Retry-After": str(attempt.wait)}
+            )
         log.warning("a wrong password for the status page", extra={"peer": peer})
-        return Denied(401, "that is not the password", {"WWW-Authenticate": REALM})
+        return AccessDenied(401, "that is not the password", {"WWW-Authenticate": REALM})
 
-    def operator(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | Denied:
+    def require_operator(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
         """Return ``Role.OPERATE``, or the answer that makes a browser ask for the operator's password."""
         role = self.role(headers, client)
         if role is not Role.LOOK:
             return role
         if not self._options().operator_password:
-            return Denied(403, f"nobody can operate here: {variable('operator_password')} is not set")
-        return Denied(401, "this needs the operator's password", {"WWW-Authenticate": REALM})
+            return AccessDenied(403, f"nobody can operate here: {variable('operator_password')} is not set")
+        return AccessDenied(401, "this needs the operator's password", {"WWW-Authenticate": REALM})
 
-    def change(self, method: str, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | Denied:
+    def authorize_change(
+        self, method: str, headers: Mapping[str, str], client: tuple[str, int] | None
+    ) -> Role | AccessDenied:
         """Return ``Role.OPERATE`` if this request may change something: a POST by an operator from our own page."""
         if method != "POST":
-            return Denied(405, "changes come by POST", {"Allow": "POST"})
-        role = self.operator(headers, client)
+            return AccessDenied(405, "changes come by POST", {"Allow": "POST"})
+        role = self.require_operator(headers, client)
         if role is Role.OPERATE and not is_from_own_page(headers):
             log.warning("refused a change that another site asked for", extra={"peer": peer_of(client)})
-            return Denied(403, "changes are made on the status page itself, not from another site")
+            return AccessDenied(403, "changes are made on the status page itself, not from another site")
         return role
 
 
 def role_of(authorization: str, options: ServerOptions) -> Role | None:
     """Return the role that these credentials give. If both passwords are the same, nobody can operate."""
-    looks = knows(authorization, options.status_user, options.status_password)
-    operates = knows(authorization, options.status_user, options.operator_password)
-    return Role.LOOK if looks else Role.OPERATE if operates else None
+    is_viewer = has_credentials(authorization, options.status_user, options.status_password)
+    is_operator = has_credentials(authorization, options.status_user, options.operator_password)
+    return Role.LOOK if is_viewer else Role.OPERATE if is_operator else None
 
 
-def knows(authorization: str, user: str, password: str) -> bool:
-    """Whether these are the credentials of basic authentication; takes the same time for all wrong ones.
+def has_credentials(authorization: str, user: str, password: str) -> bool:
+    """Whether this header holds these credentials (basic authentication), in constant time for wrong ones.
 
     An empty password is never right.
     """
-    scheme, _, coded = authorization.partition(" ")
+    scheme, _, encoded = authorization.partition(" ")
     try:
-        given = b64decode(coded, validate=True) if scheme.lower() == "basic" else b""
+        credentials = b64decode(encoded, validate=True) if scheme.lower() == "basic" else b""
     except ValueError:
-        given = b""
-    return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
+        credentials = b""
+    return hmac.compare_digest(credentials, f"{user}:{password}".encode()) and bool(password)
 
 
 def is_from_own_page(headers: Mapping[str, str]) -> bool:
-    """Whether a browser says that one of our own pages made this request; no page can make it say that wrongly.
+    """Whether the browser says that one of our own pages made this request; other pages cannot forge that.
 
     ``Sec-Fetch-Site`` alone decides. Where browsers do not send it, as to an address without HTTPS, ``Origin`` must be
-    the host that was asked. https://www.w3.org/TR/fetch-metadata/
+    the requested host. https://www.w3.org/TR/fetch-metadata/
     """
     if site := headers.get("sec-fetch-site", ""):
         return site == "same-origin"

@@ -14,10 +14,10 @@ from bot.server.model import Instant
 Action = Literal["replay", "drop"]
 
 MOST_CHARACTERS = 300
-"""Characters of each text of an entry; the rest is cut."""
+"""Characters of each text of an entry; the rest is cut off."""
 
 SHOWN = 20
-"""Numbers of deliveries that an entry names."""
+"""Delivery numbers that an entry lists."""
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class AuditEntry:
     """One action. ``asked`` is how many deliveries were chosen, ``done`` how many of them were changed.
 
-    ``chosen`` is the filter in words, or the numbers. No text of an issue is in it.
+    ``chosen`` is the filter in words, or the numbers. It never holds text of an issue.
     """
 
     seq: int
@@ -42,16 +42,16 @@ class AuditEntry:
 class AuditRecord:
     """The entry of an action that may take several transactions; each adds what it did.
 
-    ``seq`` is its number, 0 if no delivery was chosen, as nothing is recorded then.
+    ``seq`` is its number; 0 if no delivery was chosen, since nothing is recorded then.
     """
 
     def __init__(self, action: Action, who: str, chosen: str, why: str) -> None:
         self.action = action
         self.seq = self.asked = self.done = 0
-        self._texts = {name: _short(text) for name, text in (("who", who), ("chosen", chosen), ("why", why))}
+        self._texts = {name: _truncate(text) for name, text in (("who", who), ("chosen", chosen), ("why", why))}
 
     def add(self, transaction: Transaction, asked: int, done: int, now: Instant) -> None:
-        """Count this part of the action, in the transaction that does it."""
+        """Count this part of the action, in the transaction that performs it."""
         if not self.seq:
             row = transaction.row(
                 "insert into audit (acted_at, who, action, asked, done, chosen, why)"
@@ -75,7 +75,7 @@ class AuditRecord:
 
 
 def numbers_in_words(numbers: Sequence[int]) -> str:
-    """Return the first of them, and how many more there are."""
+    """Return the first numbers, and how many more there are."""
     more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
     return " ".join(map(str, numbers[:SHOWN])) + more
 
@@ -85,12 +85,12 @@ def audit_entries(
 ) -> list[AuditEntry]:
     """Return one page, newest first. ``before`` is the last number of the previous page; 0 for no bound."""
     values = {"since": since, "until": until, "before": before}
-    given = {name: value for name, value in values.items() if value}
+    bounds = {name: value for name, value in values.items() if value}
     conditions = {"since": "acted_at >= :since", "until": "acted_at < :until", "before": "seq < :before"}
-    where = " and ".join(conditions[name] for name in given) or "1 = 1"
-    with database.transaction() as asking:
+    where = " and ".join(conditions[name] for name in bounds) or "1 = 1"
+    with database.transaction() as transaction:
         sql = f"select * from audit where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
-        return [_entry(row) for row in asking.rows(sql, limit=limit, **given)]
+        return [_entry(row) for row in transaction.rows(sql, limit=limit, **bounds)]
 
 
 def purge_audit(transaction: Transaction, before: Instant) -> None:
@@ -102,5 +102,5 @@ def _entry(row: Row) -> AuditEntry:
     return AuditEntry(row["seq"], row["acted_at"], row["who"], row["action"], row["asked"], row["done"], *texts)
 
 
-def _short(text: str) -> str:
+def _truncate(text: str) -> str:
     return one_line(text)[:MOST_CHARACTERS]

@@ -1,7 +1,7 @@
 """What each installation has left of GitHub's hourly limits, as its workers last saw it.
 
-The limits are per installation, whichever token or worker asks. A run starts from what others saw, so the reading of
-history leaves the reserve even when other workers used the rest.
+The limits apply per installation, whichever token or worker asks. A run starts from what other runs saw, so reading
+history leaves the reserve untouched even when other workers used the rest.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ insert into budgets (installation, resource, allowed, remaining, ends) values (:
   ends = case when excluded.ends > budgets.ends then excluded.ends else budgets.ends end
  where excluded.ends >= budgets.ends - :window
 """
-"""The same rule as `bot.github.budget.merged`: the later window, and within one window the lower."""
+"""The same rule as `bot.github.budget.merge_rates`: the later window, and within one window the lower number."""
 
 log = logging.getLogger(__name__)
 
 
-class Scarcest(NamedTuple):
+class ScarcestLimit(NamedTuple):
     """The installation with the fewest requests left of a resource; ``installations``: how many are known."""
 
     resource: str
@@ -42,7 +42,7 @@ class Budgets(DatabasePart):
     """The table ``budgets``."""
 
     def store(self, installation: int, rates: Rates) -> None:
-        """Store what answers showed. Late ones do not undo newer ones; without an end of the hour nothing is stored."""
+        """Store the limits in answers. Late ones do not undo newer ones; a rate without an end is not stored."""
         latest = self.now() / 1000 + LONGEST.total_seconds()
         rows: list[dict[str, Value]] = [
             {
@@ -56,37 +56,39 @@ class Budgets(DatabasePart):
             for resource, rate in sorted(rates.items())
             if rate.ends and rate.ends.timestamp() <= latest
         ]
-        with self._opened() as storing:
-            storing.change_each(_STORE, rows)
+        with self._transaction() as transaction:
+            transaction.change_each(_STORE, rows)
 
-    def of(self, installation: int) -> Rates:
-        """What is left in windows that are not over."""
+    def rates(self, installation: int) -> Rates:
+        """What is left in the current windows."""
         sql = "select * from budgets where installation = :id and ends > :now"
-        found = self._rows(sql, id=installation, now=self.now())
+        rows = self._rows(sql, id=installation, now=self.now())
         return {
             row["resource"]: Rate(row["remaining"], row["allowed"], datetime.fromtimestamp(row["ends"] / 1000, UTC))
-            for row in found
+            for row in rows
         }
 
-    def left(self, resource: str) -> dict[int, int]:
-        """What each installation has left of it in this hour, if that is known."""
+    def remaining(self, resource: str) -> dict[int, int]:
+        """What each installation has left of this resource in this hour, where that is known."""
         sql = "select installation, remaining from budgets where resource = :resource and ends > :now"
-        found = self._rows(sql, resource=resource, now=self.now())
-        return {row["installation"]: row["remaining"] for row in found}
+        rows = self._rows(sql, resource=resource, now=self.now())
+        return {row["installation"]: row["remaining"] for row in rows}
 
-    def scarcest(self) -> list[Scarcest]:
+    def scarcest(self) -> list[ScarcestLimit]:
         sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"
-        found: dict[str, Scarcest] = {}
+        by_resource: dict[str, ScarcestLimit] = {}
         for row in self._rows(sql, now=self.now()):
-            first = found.get(row["resource"], Scarcest(row["resource"], row["remaining"], row["allowed"], 0))
-            found[row["resource"]] = first._replace(installations=first.installations + 1)
-        return list(found.values())
+            first = by_resource.get(
+                row["resource"], ScarcestLimit(row["resource"], row["remaining"], row["allowed"], 0)
+            )
+            by_resource[row["resource"]] = first._replace(installations=first.installations + 1)
+        return list(by_resource.values())
 
     def purge(self, before: Instant) -> None:
         self._change("delete from budgets where ends < :before", before=before)
 
     def for_run(self, installation: int) -> RequestBudget:
-        """The budget of a run, whose history leaves the reserve. Raises WorldError if the database is not available."""
+        """The budget of a run; reading history leaves the reserve. Raises WorldError without the database."""
 
         def report(rates: Rates) -> None:
             try:
@@ -94,4 +96,4 @@ class Budgets(DatabasePart):
             except WorldError as error:  # the end of the run stores it again
                 log.warning("what is left of GitHub's limits could not be stored yet: %s", error)
 
-        return RequestBudget(self.of(installation), reserve=RESERVE, report=report)
+        return RequestBudget(self.rates(installation), reserve=RESERVE, report=report)

@@ -1,4 +1,4 @@
-"""Which threads a push to a memory branch changed, as far as other repositories may be shown them."""
+"""Finds the threads that a push to a memory branch changed, among those that other repositories may see."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bot.memory.store import Edits, Snapshot
 _RECORD = re.compile(rf"{RECORD_FOLDER}/[0-9]+/(0|[1-9][0-9]{{0,17}})\.json")
 
 
-def numbered(paths: Iterable[str]) -> Iterator[int]:
+def thread_numbers(paths: Iterable[str]) -> Iterator[int]:
     """The issues, pull requests and discussions whose records are at these paths."""
-    return (int(found[1]) for path in paths if (found := _RECORD.fullmatch(path)))
+    return (int(match[1]) for path in paths if (match := _RECORD.fullmatch(path)))
 
 
 def changed_threads(base: Snapshot, edits: Edits) -> set[int]:
     """The numbers of the threads whose record, fix or visibility differs after ``edits``."""
-    changed = set(numbered(edits))
-    others = {path: _content(edits, path) for path in (*FIXES.among(edits), *({MANIFEST_PATH} & edits.keys()))}
+    changed = set(thread_numbers(edits))
+    after = {path: _content(edits, path) for path in (*FIXES.select_paths(edits), *({MANIFEST_PATH} & edits.keys()))}
     try:
-        before = base.read(others)
-    except StoreError:  # something odd lay there; the push went well
+        before = base.read(after)
+    except StoreError:  # the old files are unreadable, but the push succeeded
         before = {}
-    for path, now in others.items():
-        read = _unseen if path == MANIFEST_PATH else _fixes
-        changed |= {key for key, _ in read(before.get(path, b"")) ^ read(now) if isinstance(key, int)}
+    for path, content in after.items():
+        parse = _unseen if path == MANIFEST_PATH else _fixes
+        changed |= {key for key, _ in parse(before.get(path, b"")) ^ parse(content) if isinstance(key, int)}
     return changed
 
 
@@ -45,5 +45,5 @@ def _fixes(shard: bytes) -> set[tuple[int | str, str]]:
 def _unseen(manifest: bytes) -> set[tuple[int | str, str]]:
     try:
         return {(key, "") for key in decode_manifest(manifest).unseen}
-    except ValueError:  # there was none, or it was damaged
+    except ValueError:  # it is missing or damaged
         return set()

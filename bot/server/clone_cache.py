@@ -18,35 +18,35 @@ from bot.server.model import RepositoryKey
 
 MOST_PACKS = 50
 MOST_FILES = 2_000
-"""A clone with more files is made again next time, within a second: fetches leave packs, writes leave files."""
+"""A clone with more files is made afresh next time, in under a second: fetches leave packs, writes leave files."""
 
 SLACK = 20
-"""A cleanup leaves one part in so many of the space free; the next one comes when that may be used up."""
+"""A cleanup leaves 1/``SLACK`` of the space free; the next one runs when that may be used up."""
 
-_USED = "used"
-_GONE = ".gone-"
-_APART = ".apart-"
+_USAGE_FILE = "used"
+_REMOVED = ".gone-"
+_TEMPORARY = ".apart-"
 _MEGABYTE = 1_000_000
-_LEFT = 3600
+_STALE_AFTER = 3600
 """Seconds after which a folder made for one run is no longer in use."""
 
 
 class CloneCache:
-    """Clones below ``folder``, which several processes may share. Only speed depends on them."""
+    """Clones in ``folder``, which several processes may share. Only speed depends on them."""
 
     def __init__(self, folder: Path, megabytes: int) -> None:
         self._folder = folder
         self._limit = megabytes * _MEGABYTE
         self._slack = self._limit // SLACK
-        self._grown = self._slack  # nothing is measured yet
-        self._alone = threading.Lock()
+        self._growth = self._slack  # nothing is measured yet
+        self._lock = threading.Lock()
         with on_disk("make the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
-            long_ago = time.time() - _LEFT
-            for left in (*folder.glob(f"{_GONE}*"), *folder.glob(f"{_APART}*")):
+            long_ago = time.time() - _STALE_AFTER
+            for leftover in (*folder.glob(f"{_REMOVED}*"), *folder.glob(f"{_TEMPORARY}*")):
                 with suppress(OSError):  # another process may do the same
-                    if left.name.startswith(_GONE) or left.stat().st_mtime < long_ago:
-                        shutil.rmtree(left, ignore_errors=True)
+                    if leftover.name.startswith(_REMOVED) or leftover.stat().st_mtime < long_ago:
+                        shutil.rmtree(leftover, ignore_errors=True)
 
     @property
     def empty(self) -> Path:
@@ -54,31 +54,31 @@ class CloneCache:
         return self._folder / ".empty"
 
     @contextmanager
-    def borrowed(self, repository: RepositoryKey) -> Iterator[Path]:
-        """Open the repository's folder exclusively; a temporary one if it is in use."""
-        with self._locked(repository.text) as is_ours:
-            if not is_ours:
-                with tempfile.TemporaryDirectory(prefix=_APART, dir=self._folder) as apart:
-                    yield Path(apart)
+    def borrow(self, repository: RepositoryKey) -> Iterator[Path]:
+        """Lock the repository's folder and give it; give a temporary one if it is in use."""
+        with self._try_lock(repository.text) as has_lock:
+            if not has_lock:
+                with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=self._folder) as temporary:
+                    yield Path(temporary)
                 return
-            place = self._folder / repository.text
+            clone = self._folder / repository.text
             with on_disk("make a folder"):
-                place.mkdir(exist_ok=True)
+                clone.mkdir(exist_ok=True)
             try:
-                yield place
+                yield clone
             finally:
-                grown = self._used(place)
-        self._make_room(grown)
+                growth = self._record_use(clone)
+        self._make_room(growth)
 
     def forget(self, repository: RepositoryKey) -> None:
         """Remove the clone of a repository, unless it is in use."""
-        with self._locked(repository.text) as is_ours:
-            if is_ours:
+        with self._try_lock(repository.text) as has_lock:
+            if has_lock:
                 self._remove(self._folder / repository.text)
 
     @contextmanager
-    def _locked(self, key: str) -> Iterator[bool]:
-        """Whether we hold the lock of the folder. Lock files stay, as waiting processes may have them open."""
+    def _try_lock(self, key: str) -> Iterator[bool]:
+        """Lock a clone, and give whether that worked. Lock files stay, since other processes may have them open."""
         with on_disk("lock a clone"):
             descriptor = os.open(self._folder / f"{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -91,59 +91,60 @@ class CloneCache:
         finally:
             os.close(descriptor)
 
-    def _used(self, place: Path) -> int:
-        """Record its use and size, or remove it if a fresh one is better; returns its growth in bytes."""
-        _, before, _ = _noted(place) if (place / _USED).exists() else (0.0, 0, place)
-        files = [file for file in place.rglob("*") if file.is_file()]
+    def _record_use(self, clone: Path) -> int:
+        """Record the use and size of a clone, or remove it if a fresh one is better. Returns its growth in bytes."""
+        _, before, _ = _read_usage(clone) if (clone / _USAGE_FILE).exists() else (0.0, 0, clone)
+        files = [file for file in clone.rglob("*") if file.is_file()]
         packs = sum(file.suffix == ".pack" for file in files)
         if packs > MOST_PACKS or len(files) > MOST_FILES:
-            self._remove(place)
+            self._remove(clone)
             return 0
         size = _size(files)
         with suppress(OSError):  # the next run will report a full disk
-            (place / _USED).write_text(str(size), encoding="ascii")
+            (clone / _USAGE_FILE).write_text(str(size), encoding="ascii")
         return max(0, size - before)
 
-    def _make_room(self, grown: int) -> None:
+    def _make_room(self, growth: int) -> None:
         """Clean up once the clones used here have grown by the slack; 10,000 clones take half a second."""
-        with self._alone:
-            self._grown += grown
-            if self._grown < self._slack:
+        with self._lock:
+            self._growth += growth
+            if self._growth < self._slack:
                 return
-            self._grown = 0
+            self._growth = 0
         self._shrink()
 
     def _shrink(self) -> None:
-        """Remove the least recently used ones, until the rest fits and leaves the slack."""
-        kept = sorted(
-            (_noted(place) for place in self._folder.glob("[0-9]*-*") if place.is_dir()), key=lambda one: one[0]
+        """Remove the least recently used clones, until the rest fits and leaves the slack."""
+        clones = sorted(
+            (_read_usage(clone) for clone in self._folder.glob("[0-9]*-*") if clone.is_dir()),
+            key=lambda usage: usage[0],
         )
-        total = sum(size for _, size, _ in kept)
-        for _, size, place in kept:
+        total = sum(size for _, size, _ in clones)
+        for _, size, clone in clones:
             if total <= self._limit - self._slack:
                 return
-            with self._locked(place.name) as is_ours:
-                if is_ours:
-                    self._remove(place)
+            with self._try_lock(clone.name) as has_lock:
+                if has_lock:
+                    self._remove(clone)
                     total -= size
 
-    def _remove(self, place: Path) -> None:
-        """Rename it first, so that half a clone is never used."""
-        gone = self._folder / f"{_GONE}{secrets.token_hex(8)}"
+    def _remove(self, clone: Path) -> None:
+        """Rename the clone before deleting it, so that nobody uses half a clone."""
+        removed = self._folder / f"{_REMOVED}{secrets.token_hex(8)}"
         with suppress(FileNotFoundError):
-            place.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+            clone.rename(removed)
+            shutil.rmtree(removed, ignore_errors=True)
 
 
-def _noted(place: Path) -> tuple[float, int, Path]:
-    """Time of last use, size and place. One whose use never ended is the first to go."""
+def _read_usage(clone: Path) -> tuple[float, int, Path]:
+    """Time of last use, size and folder. A clone whose use never ended is the first to go."""
     try:
-        note = place / _USED
-        return note.stat().st_mtime, int(note.read_text(encoding="ascii")), place
+        note = clone / _USAGE_FILE
+        return note.stat().st_mtime, int(note.read_text(encoding="ascii")), clone
     except (OSError, ValueError):
-        with suppress(OSError):  # it may be being filled or removed
-            return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
-        return 0.0, 0, place
+        with suppress(OSError):  # another process may be filling or removing it
+            return 0.0, _size(file for file in clone.rglob("*") if file.is_file()), clone
+        return 0.0, 0, clone
 
 
 def _size(files: Iterable[Path]) -> int:

@@ -23,26 +23,26 @@ from bot.errors import UserError, WorldError
 from bot.server.model import Instant
 
 BUSY, HURRY = 30.0, 6.0
-"""Seconds that a writer waits for another writer of the same SQLite file; less if somebody waits for an answer."""
+"""Seconds that a writer waits for another writer of the same SQLite file; fewer if somebody waits for an answer."""
 
 CLAIM = (0.001, 0.003)
-"""Least and most seconds between two attempts to start writing."""
+"""Minimum and maximum seconds between two attempts to start writing."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A vanished server is noticed after 25 seconds."""
 
 CONNECTIONS = 2
-"""Connections of a process to PostgreSQL, besides one that hears notifications. Transactions are short."""
+"""Connections of a process to PostgreSQL, besides the one for notifications. Transactions are short."""
 
-EVERY = 30.0
-"""Seconds between two reads of the database's clock; in between, this machine counts."""
+SYNC_INTERVAL = 30.0
+"""Seconds between two reads of the database's clock; in between, this machine's clock counts on."""
 
 OURS = "precedent"
 """The schema of our tables in PostgreSQL."""
 
 VERSION = 5
 SCHEMA = "schema"
-"""The heartbeat whose time is the version of the tables."""
+"""The heartbeat whose time column holds the version of the tables."""
 
 _FORMER_HEARTBEATS = "pulses"
 """The table of heartbeats up to version 3."""
@@ -123,9 +123,9 @@ RENAMES = {
         "drop index if exists turns_began",
     ),
 }
-"""Statements that give each version its names, run once, before the tables of today are made."""
+"""Statements that rename what each version renamed, run once, before the current tables are created."""
 
-MOVES = {
+UPGRADES = {
     2: (
         """insert into pauses (installation, resource, until) select id, 'core', paused_until from installations
         where paused_until > 0 on conflict (installation, resource) do nothing""",
@@ -152,15 +152,15 @@ MOVES = {
         "alter table repositories add column people text not null default ''",
     ),
 }
-"""Statements that upgrade to each version, run once, after the tables of today were made. Unused columns stay."""
+"""Statements that upgrade to each version, run once, after the current tables are created. Unused columns stay."""
 
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
 
 
-class Unheard(WorldError):
-    """A pooler stands in between, which passes no notifications on."""
+class NotificationsUnavailable(WorldError):
+    """A pooler in front of the database passes no notifications on."""
 
 
 class Transaction:
@@ -171,47 +171,49 @@ class Transaction:
 
     def rows(self, sql: str, **values: Value) -> list[Row]:
         """Return the rows of a query, or of a statement that ends in ``returning``."""
-        found = self.connection.execute(_prepared(sql, _lists(values)), values)
-        return [dict(row) for row in found.mappings()]
+        result = self.connection.execute(_prepare(sql, _lists(values)), values)
+        return [dict(row) for row in result.mappings()]
 
     def row(self, sql: str, **values: Value) -> Row | None:
         return next(iter(self.rows(sql, **values)), None)
 
     def change(self, sql: str, **values: Value) -> int:
         """Run a statement and return the number of changed rows."""
-        return self.connection.execute(_prepared(sql, _lists(values)), values).rowcount
+        return self.connection.execute(_prepare(sql, _lists(values)), values).rowcount
 
-    def change_each(self, sql: str, each: Sequence[Mapping[str, Value]]) -> None:
+    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
         """Run the statement once for each of these mappings."""
-        if each:
-            self.connection.execute(_prepared(sql, ()), each)
+        if rows:
+            self.connection.execute(_prepare(sql, ()), rows)
 
 
 class DatabasePart:
-    """Tables of the database. Each statement is in a transaction from ``opened``: one of its own, or the caller's."""
+    """Tables of the database. ``transaction`` opens one for each statement, or returns the caller's."""
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]) -> None:
-        self._opened = opened
+    def __init__(
+        self, transaction: Callable[[], AbstractContextManager[Transaction]], now: Callable[[], Instant]
+    ) -> None:
+        self._transaction = transaction
         self.now = now
 
     def _rows(self, sql: str, **values: Value) -> list[Row]:
-        with self._opened() as asking:
-            return asking.rows(sql, **values)
+        with self._transaction() as transaction:
+            return transaction.rows(sql, **values)
 
     def _row(self, sql: str, **values: Value) -> Row | None:
-        with self._opened() as asking:
-            return asking.row(sql, **values)
+        with self._transaction() as transaction:
+            return transaction.row(sql, **values)
 
     def _change(self, sql: str, **values: Value) -> int:
-        with self._opened() as changing:
-            return changing.change(sql, **values)
+        with self._transaction() as transaction:
+            return transaction.change(sql, **values)
 
 
 class Database:
     """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
 
-    ``hurry``: somebody waits for an answer, so a statement may take five or six seconds. Nothing is opened before the
-    first transaction.
+    ``hurry``: somebody waits for an answer, so a statement may take at most five or six seconds. Connections open with
+    the first transaction.
     """
 
     def __init__(self, url: str, *, hurry: bool = False) -> None:
@@ -223,14 +225,14 @@ class Database:
         self._limits = _HURRIED if hurry else _PATIENT
 
     @classmethod
-    def within(cls, folder: Path, *, hurry: bool = False) -> Database:
-        """Return the database in the SQLite file of this folder."""
+    def in_folder(cls, folder: Path, *, hurry: bool = False) -> Database:
+        """Return the database in this folder's SQLite file."""
         return cls(f"sqlite:///{folder / 'queue.sqlite'}", hurry=hurry)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Open a transaction: durable when the block ends, rolled back when it raises."""
-        with self.asked(), self.engine.begin() as connection:
+        with self.translate_errors(), self.engine.begin() as connection:
             if self.is_postgres:
                 connection.exec_driver_sql(self._limits)
             yield Transaction(connection)
@@ -239,47 +241,47 @@ class Database:
     def urgent(self) -> Iterator[Transaction]:
         """Open a transaction that is the only writer from its start, for requests that somebody waits for.
 
-        SQLite lets a blocked writer look again after up to a tenth of a second, and later writers may overtake it:
-        with many writers that occasionally adds up to a third of a second.
+        SQLite lets a blocked writer retry only after up to a tenth of a second, and later writers may overtake it: with
+        many writers, that occasionally adds up to a third of a second.
         """
-        with self.transaction() as urgent:
+        with self.transaction() as transaction:
             if not self.is_postgres:
-                _claim(urgent.connection)
-            yield urgent
+                _begin_immediate(transaction.connection)
+            yield transaction
 
     def notify(self, transaction: Transaction, channel: str) -> None:
-        """Tell those who listen, once the transaction is stored. On SQLite nobody listens."""
+        """Notify listeners once the transaction is committed. On SQLite there are none."""
         if self.is_postgres:
             transaction.rows("select pg_notify(:channel, '')", channel=channel)
 
     @contextlib.contextmanager
-    def listening(self, channel: str) -> Iterator[Callable[[float], bool]]:
+    def listen(self, channel: str) -> Iterator[Callable[[float], bool]]:
         """Listen on a separate connection to PostgreSQL, within the block.
 
-        Gives a function that waits so many seconds for a notification, and returns whether one came. Raises WorldError,
-        and Unheard behind a pooler, whose connections would go on listening for nobody.
+        Yields a function that waits up to so many seconds for a notification, and returns whether one came. Raises
+        WorldError, and Unheard behind a pooler, whose connections would go on listening for nobody.
         """
         engine = sa.create_engine(
-            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connecting()
+            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connect_options()
         )
-        with self.asked(), engine.connect() as connection:
+        with self.translate_errors(), engine.connect() as connection:
             driver = connection.connection.driver_connection
-            failed = engine.dialect.loaded_dbapi.Error
+            driver_error = engine.dialect.loaded_dbapi.Error
             assert driver is not None
             if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
-                raise Unheard("a pooler in front of the database passes no notifications on")
+                raise NotificationsUnavailable("a pooler in front of the database passes no notifications on")
             connection.exec_driver_sql(f'listen "{channel}"')
 
-            def heard(seconds: float) -> bool:
+            def wait_for_notification(seconds: float) -> bool:
                 try:
                     return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
-                except failed as error:
+                except driver_error as error:
                     raise WorldError(f"notifications of the database do not come: {error}") from error
 
-            yield heard
+            yield wait_for_notification
 
     @contextlib.contextmanager
-    def asked(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Turn the database's own failures within the block into WorldError."""
         try:
             yield
@@ -290,8 +292,10 @@ class Database:
             sa.exc.TimeoutError,
             sa.exc.PendingRollbackError,
         ) as error:  # the last: the connection broke
-            said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
-            raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
+            cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
+            raise WorldError(
+                f"the queue's database does not answer ({cause}): see that it runs and has room"
+            ) from error
 
     def make_tables(self) -> None:
         """Create missing tables and upgrade older ones, one process at a time; may be repeated.
@@ -300,17 +304,17 @@ class Database:
         """
         if self._version() == VERSION:
             return  # reading works on a read-only database
-        with self.urgent() as made:
+        with self.urgent() as transaction:
             if self.is_postgres:
-                made.rows("select pg_advisory_xact_lock(:number)", number=_MAKING)
-                made.change(f"create schema if not exists {OURS}")
-            found = self._found(made)
-            missing = range((found or VERSION) + 1, VERSION + 1)
+                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK)
+                transaction.change(f"create schema if not exists {OURS}")
+            stored = self._stored_version(transaction)
+            missing = range((stored or VERSION) + 1, VERSION + 1)
             renames = chain.from_iterable(RENAMES.get(version, ()) for version in missing)
-            moves = chain.from_iterable(MOVES[version] for version in missing)
-            for statement in chain(renames, statements(postgres=self.is_postgres), moves):
-                made.change(statement)
-            made.change(
+            upgrades = chain.from_iterable(UPGRADES[version] for version in missing)
+            for statement in chain(renames, statements(postgres=self.is_postgres), upgrades):
+                transaction.change(statement)
+            transaction.change(
                 "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",
                 name=SCHEMA,
@@ -318,26 +322,26 @@ class Database:
             )
 
     def _version(self) -> int:
-        """The version of the tables, 0 without any or while another process upgrades them. Raises UserError for one of
-        a newer release."""
+        """The version of the tables; 0 without tables, or while another process upgrades them. Raises UserError for
+        the version of a newer release."""
         try:
-            with self.transaction() as asking:
-                return self._found(asking)
-        except sa.exc.ProgrammingError:  # the table got its new name between two questions
+            with self.transaction() as transaction:
+                return self._stored_version(transaction)
+        except sa.exc.ProgrammingError:  # the table was renamed between two queries
             return 0
 
-    def _found(self, asking: Transaction) -> int:
-        there = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
-        there = there if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
-        table = asking.row(there, ours=OURS, names=["heartbeats", _FORMER_HEARTBEATS])
+    def _stored_version(self, transaction: Transaction) -> int:
+        sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
+        sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
+        table = transaction.row(sql, ours=OURS, names=["heartbeats", _FORMER_HEARTBEATS])
         if not table:
             return 0
-        row = asking.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA)  # noqa: S608 (our names)
-        found = int(row["said_at"]) if row else 0
-        if found > VERSION:
-            cause = f"the database has version {found}, which a newer release made; this one reads up to {VERSION}"
+        row = transaction.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA)  # noqa: S608
+        version = int(row["said_at"]) if row else 0
+        if version > VERSION:
+            cause = f"the database has version {version}, which a newer release made; this one reads up to {VERSION}"
             raise UserError(cause, "take that release, or a backup from before it")
-        return found
+        return version
 
     def close(self) -> None:
         self.engine.dispose()
@@ -348,7 +352,7 @@ def _lists(values: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=500)
-def _prepared(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
+def _prepare(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
     return sa.text(sql).bindparams(*(sa.bindparam(name, expanding=True) for name in lists))
 
 
@@ -359,29 +363,29 @@ def _sqlite(url: str, hurry: bool) -> sa.Engine:
 
     def prepare(connection: Any, _: object) -> None:
         connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
-        _write_ahead(connection, time.monotonic() + patience)
+        _enable_write_ahead_log(connection, time.monotonic() + patience)
         connection.execute("PRAGMA synchronous=FULL")
 
     sa.event.listen(engine, "connect", prepare)
     return engine
 
 
-def _write_ahead(connection: Any, until: float) -> None:
-    """Log writes ahead, so that readers need not wait. SQLite does not wait for others before this change."""
+def _enable_write_ahead_log(connection: Any, deadline: float) -> None:
+    """Switch to a write-ahead log, so that readers need not wait. SQLite itself does not retry this change."""
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         else:
             return
         time.sleep(random.uniform(*CLAIM))
 
 
-def _claim(connection: sa.Connection) -> None:
-    """Begin to write, trying often for `HURRY` seconds."""
-    until = time.monotonic() + HURRY
+def _begin_immediate(connection: sa.Connection) -> None:
+    """Start writing, with frequent attempts for up to `HURRY` seconds."""
+    deadline = time.monotonic() + HURRY
     (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
@@ -390,7 +394,7 @@ def _claim(connection: sa.Connection) -> None:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             except sa.exc.OperationalError as error:
                 code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             else:
                 return
@@ -402,14 +406,14 @@ def _claim(connection: sa.Connection) -> None:
 _SET = f"select set_config('search_path', '{OURS}', true), set_config('lock_timeout', '%s', true)"
 _PATIENT = _SET % "20s"
 _HURRIED = _SET % "3s" + ", set_config('statement_timeout', '5s', true)"
-"""Set in each transaction, and for it alone: a pooler in between may give each another connection."""
+"""Set in each transaction, and for it alone: a pooler may give each transaction another connection."""
 
-_MAKING = 0x50726563_6564656E
-"""The number of the lock for making tables."""
+_TABLES_LOCK = 0x50726563_6564656E
+"""The number of the lock for creating tables."""
 
 
-def _connecting() -> dict[str, object]:
-    """Options of a connection to PostgreSQL. Prepared statements would stay behind in the connections of a pooler."""
+def _connect_options() -> dict[str, object]:
+    """Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
     return {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
 
 
@@ -418,7 +422,7 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
     return sa.create_engine(
         url,
         pool_pre_ping=True,
-        connect_args=_connecting(),
+        connect_args=_connect_options(),
         pool_size=CONNECTIONS,
         max_overflow=8 if hurry else 0,  # the web process answers several requests at once
         pool_timeout=patience,
@@ -432,8 +436,8 @@ def statements(*, postgres: bool) -> list[str]:
     return tables.split(";")
 
 
-def written(value: object) -> str:
-    """Return a list as JSON for a column."""
+def to_json(value: object) -> str:
+    """Return a value as compact JSON for a column."""
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -444,46 +448,46 @@ def machine_clock() -> Instant:
 class DatabaseClock:
     """The time of the database, so that a machine whose own clock is off starts nothing too early or too late.
 
-    For SQLite it is the time of the machine, as all processes are on one. Reading the time never waits for the
+    With SQLite it is the machine's time, since all processes run on one machine. Reading the time never waits for the
     database.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._told: tuple[Instant, float] | None = None
+        self._last_reading: tuple[Instant, float] | None = None
 
     def __call__(self) -> Instant:
-        if self._told is None:
+        if self._last_reading is None:
             return machine_clock()
-        then, at = self._told
-        return then + round(1000 * (time.monotonic() - at))
+        reading, read_at = self._last_reading
+        return reading + round(1000 * (time.monotonic() - read_at))
 
-    def ask(self) -> None:
+    def sync(self) -> None:
         """Read the time of the database. Raises WorldError."""
         if not self._database.is_postgres:
             return
-        with self._database.transaction() as asking:
+        with self._database.transaction() as transaction:
             before = time.monotonic()
-            row = asking.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
+            row = transaction.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
             assert row is not None
-            self._told = int(row["now"]), (before + time.monotonic()) / 2
+            self._last_reading = int(row["now"]), (before + time.monotonic()) / 2
 
     @contextmanager
-    def kept(self, every: float = EVERY) -> Iterator[None]:
+    def keep_current(self, interval: float = SYNC_INTERVAL) -> Iterator[None]:
         """Read the time now, and regularly within the block. Raises WorldError if it cannot be read now."""
-        self.ask()
+        self.sync()
         stop = threading.Event()
-        asking = threading.Thread(target=self._go_on, args=(stop, every), name="clock", daemon=True)
-        asking.start()
+        thread = threading.Thread(target=self._sync_loop, args=(stop, interval), name="clock", daemon=True)
+        thread.start()
         try:
             yield
         finally:
             stop.set()
-            asking.join()
+            thread.join()
 
-    def _go_on(self, stop: threading.Event, every: float) -> None:
-        while not stop.wait(every):
+    def _sync_loop(self, stop: threading.Event, interval: float) -> None:
+        while not stop.wait(interval):
             try:
-                self.ask()
+                self.sync()
             except WorldError as error:
                 log.warning("the database's clock cannot be read; counting on from the last reading: %s", error)

@@ -10,20 +10,20 @@ from bot.server.audit import Action, AuditRecord, numbers_in_words
 from bot.server.database import Database
 from bot.server.delivery_filter import DeliveryFilter, select_numbers
 from bot.server.inbox import Inbox
-from bot.server.inbox_rows import delivery_row
+from bot.server.inbox_rows import parse_delivery
 from bot.server.model import Delivery, Instant
 
 AT_ONCE = 1_000
-"""Deliveries that are changed in one transaction, so that those that arrive meanwhile need not wait long."""
+"""Deliveries changed in one transaction, so that new arrivals need not wait long."""
 
 NAMED = 5
-"""Most repositories that a group names."""
+"""Most repositories that a group lists."""
 
 BY_HAND = "dropped by hand"
 MOST_CHARACTERS = 200
 """Characters of the reason for a drop that are stored."""
 
-# Each reads the dead deliveries once, whatever the number of groups: after a long outage there may be many.
+# Each query reads the dead deliveries once, however many groups there are: a long outage may leave many.
 _GROUPS = (
     "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
     " count(distinct repository) as repositories from deliveries where {where} group by reason"
@@ -46,9 +46,9 @@ _NEWEST = (
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a person wants done, with deliveries of these numbers or with all that match the filter.
+    """What a person wants done with the deliveries of these numbers, or with all that match the filter.
 
-    ``who`` is for the audit; ``why`` too, and it becomes the reason of what is dropped.
+    The audit records ``who`` and ``why``; ``why`` also becomes the reason of dropped deliveries.
     """
 
     action: Action
@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class DeadGroup:
-    """The dead deliveries with one reason: how many, when the first and the last came, and the newest of them.
+    """The dead deliveries with one reason: how many, when the first and the last arrived, and the newest of them.
 
     ``names`` are the repositories with the most of them, at most five of the ``repositories``. One without a known name
     is shown by its key.
@@ -74,21 +74,21 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def replay_or_drop(inbox: Inbox, wanted: Operation, at_once: int = AT_ONCE) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = AT_ONCE) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
-    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. Each ``at_once`` are one
-    transaction. Raises WorldError; what was done until then is recorded.
+    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. A transaction changes at
+    most ``at_once``. Raises WorldError; what was done before the failure is recorded.
     """
-    numbers = _numbers(inbox, wanted.chosen)
-    in_words = str(wanted.chosen) if isinstance(wanted.chosen, DeliveryFilter) else numbers_in_words(numbers)
-    record = AuditRecord(wanted.action, wanted.who, in_words, wanted.why)
+    numbers = _numbers(inbox, operation.chosen)
+    description = str(operation.chosen) if isinstance(operation.chosen, DeliveryFilter) else numbers_in_words(numbers)
+    record = AuditRecord(operation.action, operation.who, description, operation.why)
     for start in range(0, len(numbers), at_once):
-        some = numbers[start : start + at_once]
-        if wanted.action == "replay":
-            inbox.retry(some, record)
+        batch = numbers[start : start + at_once]
+        if operation.action == "replay":
+            inbox.retry(batch, record)
         else:
-            inbox.drop(some, one_line(wanted.why)[:MOST_CHARACTERS] or BY_HAND, record)
+            inbox.drop(batch, one_line(operation.why)[:MOST_CHARACTERS] or BY_HAND, record)
     record.log()
     return record
 
@@ -96,8 +96,8 @@ def replay_or_drop(inbox: Inbox, wanted: Operation, at_once: int = AT_ONCE) -> A
 def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:
     if not isinstance(chosen, DeliveryFilter):
         return sorted(set(chosen))
-    with inbox.database.transaction() as asking:
-        return select_numbers(asking, chosen)
+    with inbox.database.transaction() as transaction:
+        return select_numbers(transaction, chosen)
 
 
 def dead_groups(database: Database, most: int, newest: int, reason: str | None = None) -> list[DeadGroup]:
@@ -106,13 +106,13 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
     With a ``reason``, only that group.
     """
     where, values = DeliveryFilter(state="dead", reason=reason).where()
-    with database.transaction() as asking:
-        found = asking.rows(_GROUPS.format(where=where), most=most, **values)
-        reasons = [row["reason"] for row in found]
+    with database.transaction() as transaction:
+        groups = transaction.rows(_GROUPS.format(where=where), most=most, **values)
+        reasons = [row["reason"] for row in groups]
         if not reasons:
             return []
-        names = asking.rows(_NAMES, reasons=reasons, named=NAMED)
-        deliveries = [delivery_row(row) for row in asking.rows(_NEWEST, reasons=reasons, newest=newest)]
+        names = transaction.rows(_NAMES, reasons=reasons, named=NAMED)
+        deliveries = [parse_delivery(row) for row in transaction.rows(_NEWEST, reasons=reasons, newest=newest)]
     return [
         DeadGroup(
             row["reason"],
@@ -123,5 +123,5 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
             tuple(each["name"] for each in names if each["reason"] == row["reason"]),
             tuple(each for each in deliveries if each.reason == row["reason"]),
         )
-        for row in found
+        for row in groups
     ]

@@ -16,11 +16,11 @@ from bot.server.status_page import (
     DEAD,
     PAGE,
     Values,
-    counted,
+    count_of,
     dead_link,
+    describe_event,
     frame,
-    happened,
-    listed,
+    join_names,
     moment,
     repository_of,
 )
@@ -34,10 +34,10 @@ NEWEST = 5
 
 @dataclass(frozen=True, slots=True)
 class DeadView:
-    """What to show: the deliveries with one reason, older than number ``before``; or all reasons for None.
+    """What to show: the deliveries with one reason, older than number ``before``; all reasons for None.
 
-    ``audited`` is the number of the audit's entry of what was just done here; 0 if there was nothing to do, None
-    without.
+    ``audited`` is the number of the audit entry of the action just taken here: 0 if there was nothing to do, None if
+    there was no action.
     """
 
     reason: str | None = None
@@ -46,16 +46,16 @@ class DeadView:
 
 
 def dead_page(inbox: Inbox, now: Instant, role: Role, view: DeadView) -> str:
-    """Return the page; only an operator gets its buttons. Raises WorldError without the database."""
+    """Return the page; only operators get buttons. Raises WorldError without the database."""
     groups = dead_groups(inbox.database, GROUPS + 1, NEWEST, view.reason)
     older = ""
     if view.reason is not None and groups:
-        groups, older = _paged(inbox, groups[0], view)
+        groups, older = _select_page(inbox, groups[0], view)
     values: Values = {
         "title": "Deliveries that were put aside",
         "lead": _lead(groups, inbox.counts(of=("dead",)).get("dead", 0), view),
         "notice": _notice(inbox, view.audited),
-        "groups": [_group(group, now, is_whole=view.reason is not None) for group in groups[:GROUPS]],
+        "groups": [_group(group, now, has_own_page=view.reason is not None) for group in groups[:GROUPS]],
         "more": len(groups) > GROUPS,
         "seen": now,
         "may_operate": role is Role.OPERATE,
@@ -66,50 +66,50 @@ def dead_page(inbox: Inbox, now: Instant, role: Role, view: DeadView) -> str:
     return render_page("dead.html.j2", values | frame(now, has_forms=role is Role.OPERATE))
 
 
-def _paged(inbox: Inbox, group: DeadGroup, view: DeadView) -> tuple[list[DeadGroup], str]:
-    """The group with a page of its deliveries, and the address of the next page."""
-    with inbox.database.transaction() as asking:
-        wanted = DeliveryFilter("dead", before=view.before, reason=group.reason)
-        found = select_deliveries(asking, wanted, PAGE + 1)
-    older = dead_link(group.reason, found[PAGE - 1].seq) if len(found) > PAGE else ""
-    return [replace(group, deliveries=tuple(found[:PAGE]))], older
+def _select_page(inbox: Inbox, group: DeadGroup, view: DeadView) -> tuple[list[DeadGroup], str]:
+    """The group with one page of its deliveries, and the address of the next page."""
+    with inbox.database.transaction() as transaction:
+        delivery_filter = DeliveryFilter("dead", before=view.before, reason=group.reason)
+        deliveries = select_deliveries(transaction, delivery_filter, PAGE + 1)
+    older = dead_link(group.reason, deliveries[PAGE - 1].seq) if len(deliveries) > PAGE else ""
+    return [replace(group, deliveries=tuple(deliveries[:PAGE]))], older
 
 
 def _lead(groups: list[DeadGroup], dead: int, view: DeadView) -> str:
     if not groups:
         return "None has this reason any more." if view.reason is not None else "There is none."
     rest = "They are not retried automatically: fix the cause, then replay or drop them."
-    return rest if view.reason is not None else f"{counted(dead, 'delivery', 'deliveries')}. {rest}"
+    return rest if view.reason is not None else f"{count_of(dead, 'delivery', 'deliveries')}. {rest}"
 
 
 def _notice(inbox: Inbox, audited: int | None) -> str:
     if audited is None:
         return ""
-    found = audit_entries(inbox.database, before=audited + 1, limit=1) if audited else []
-    return _outcome(found[0]) if found and found[0].seq == audited else "There was nothing to do."
+    entries = audit_entries(inbox.database, before=audited + 1, limit=1) if audited else []
+    return _outcome(entries[0]) if entries and entries[0].seq == audited else "There was nothing to do."
 
 
 def _outcome(entry: AuditEntry) -> str:
-    many = counted(entry.done, "delivery", "deliveries")
+    deliveries = count_of(entry.done, "delivery", "deliveries")
     verb = "will be tried again" if entry.action == "replay" else ("was" if entry.done == 1 else "were") + " dropped"
     left = entry.asked - entry.done
-    return f"{many} {verb}." + (f" {left:,} had changed meanwhile." if left else "")
+    return f"{deliveries} {verb}." + (f" {left:,} had changed meanwhile." if left else "")
 
 
-def _group(group: DeadGroup, now: Instant, *, is_whole: bool) -> Values:
+def _group(group: DeadGroup, now: Instant, *, has_own_page: bool) -> Values:
     more = group.repositories - len(group.names)
     names = [*group.names, f"{more:,} more"] if more > 0 else [*group.names]
     return {
         "reason": group.reason,
         "shown": group.reason or "No reason is known",
         "link": dead_link(group.reason),
-        "many": counted(group.count, "delivery", "deliveries"),
+        "many": count_of(group.count, "delivery", "deliveries"),
         "which": f"all {group.count:,}" if group.count > 1 else "it",
         "first": moment(group.first, now),
         "last": moment(group.last, now),
-        "repositories": listed(names),
+        "repositories": join_names(names),
         "entries": [_entry(each, now) for each in group.deliveries],
-        "rest": 0 if is_whole else group.count - len(group.deliveries),
+        "rest": 0 if has_own_page else group.count - len(group.deliveries),
     }
 
 
@@ -119,27 +119,27 @@ def _entry(delivery: Delivery, now: Instant) -> Values:
         "link": f"/deliveries/{delivery.seq}",
         "name": repository_of(delivery),
         "number": delivery.event.number,
-        "happened": happened(delivery.event),
+        "happened": describe_event(delivery.event),
         "came": moment(delivery.received_at, now),
     }
 
 
-def operation_of(form: Mapping[str, str], who: str) -> Operation | None:
-    """Return what a form of the page asks for; None for anything else.
+def parse_operation(form: Mapping[str, str], who: str) -> Operation | None:
+    """Return the operation that a form of the page asks for; None for anything else.
 
-    A group is what had ended when the page was shown: nobody drops a delivery that came after it.
+    A group holds what had ended when the page was shown, so that nobody drops a delivery that arrived later.
     """
     action, number, seen = form.get("action"), form.get("number", ""), form.get("seen", "")
     if action not in ("replay", "drop"):
         return None
     if _is_number(number):
-        chosen = DeliveryFilter("dead", seq=int(number))
+        delivery_filter = DeliveryFilter("dead", seq=int(number))
     elif "reason" in form and _is_number(seen):
-        reason = form["reason"].replace("\r\n", "\n")  # browsers send line ends like this
-        chosen = DeliveryFilter("dead", reason=reason, ended=int(seen))
+        reason = form["reason"].replace("\r\n", "\n")  # browsers send line breaks like this
+        delivery_filter = DeliveryFilter("dead", reason=reason, ended=int(seen))
     else:
         return None
-    return Operation("replay" if action == "replay" else "drop", who, chosen, form.get("why", ""))
+    return Operation("replay" if action == "replay" else "drop", who, delivery_filter, form.get("why", ""))
 
 
 def _is_number(text: str) -> bool:

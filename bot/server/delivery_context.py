@@ -1,6 +1,6 @@
-"""Follows a delivery through receiver and worker: its GUID on each line of the log, and its spans in one trace.
+"""Follows a delivery through receiver and worker: its GUID on each log line, and its spans in one trace.
 
-Receiver and worker share only the database. So the trace context waits there with the delivery, in its ``extra``.
+Receiver and worker share only the database, so the trace context is stored there with the delivery, in its ``extra``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from bot.server.model import Arrival, Delivery
 from bot.server.spans import TRACEPARENT, annotate, is_tracing, past_span, span, trace_id, traceparent
 
 TRACE = "trace"
-"""The name in ``extra``."""
+"""The key in ``extra``."""
 
 _WORD = re.compile(r"[a-z_]{1,64}")
 
 
 @contextmanager
-def receipt(arrival: Arrival, began: int) -> Iterator[Arrival]:
+def trace_receipt(arrival: Arrival, began: int) -> Iterator[Arrival]:
     """Begin the trace of a delivery, as of ``began`` (nanoseconds since 1970). Gives the delivery with its context."""
     attributes = {"precedent.delivery": guid_of(arrival), "precedent.event": _kind_of(arrival.event)}
     with span("receive", attributes, "server", began=began), log_fields(trace=trace_id()):
@@ -33,22 +33,22 @@ def receipt(arrival: Arrival, began: int) -> Iterator[Arrival]:
 
 
 @contextmanager
-def run_context(run: str, deliveries: Sequence[Delivery], began: int) -> Iterator[None]:
-    """The context of the run with this id, whose claim began then (nanoseconds since 1970).
+def trace_run(run: str, deliveries: Sequence[Delivery], began: int) -> Iterator[None]:
+    """Trace the run with this id, whose claim began at ``began`` (nanoseconds since 1970).
 
-    The run belongs to the trace of its oldest delivery. If it handles several, it has a link to each.
+    The run belongs to the trace of its oldest delivery. If it handles several, it links to each.
     """
     claimed = time.time_ns()
-    contexts = {each.seq: found for each in deliveries if (found := _context_of(each))}
+    contexts = {each.seq: context for each in deliveries if (context := _context_of(each))}
     links = tuple(contexts.values()) if len(deliveries) > 1 else ()
     attributes: dict[str, str | int] = {"precedent.run": run, "precedent.deliveries": len(deliveries)}
     with ExitStack() as open_blocks:
-        open_blocks.enter_context(log_fields(**fields_of(deliveries)))
+        open_blocks.enter_context(log_fields(**delivery_fields(deliveries)))
         if is_tracing():
             first = next(iter(contexts.values()), "")
             open_blocks.enter_context(span("run", attributes, parent=first, links=links, began=began))
             open_blocks.enter_context(log_fields(trace=trace_id()))
-            open_blocks.enter_context(observed_by(_request))
+            open_blocks.enter_context(observed_by(_trace_request))
             past_span("claim", began, claimed)
             for each in deliveries:
                 if each.seq in contexts:
@@ -57,20 +57,20 @@ def run_context(run: str, deliveries: Sequence[Delivery], began: int) -> Iterato
         yield
 
 
-def fields_of(deliveries: Sequence[Arrival | Delivery]) -> dict[str, str]:
-    """The fields of a line about these deliveries: their requests, and GitHub's GUIDs or our own names for them."""
+def delivery_fields(deliveries: Sequence[Arrival | Delivery]) -> dict[str, str]:
+    """The log fields for these deliveries: their requests, and GitHub's GUIDs or our own names for them."""
     requests = dict.fromkeys(each.request for each in deliveries if each.request)
     return {"request": " ".join(requests), "delivery": " ".join(map(guid_of, deliveries))}
 
 
 def guid_of(delivery: Arrival | Delivery) -> str:
-    """GitHub's GUID of a delivery, which its page of the App shows; our own name for one of our own."""
+    """GitHub's GUID of a delivery, as shown on the App's page; our own name for one that we made."""
     return delivery.id.partition(":")[2]
 
 
 def _context_of(delivery: Delivery) -> str:
-    found = dict(delivery.extra).get(TRACE, "")
-    return found if TRACEPARENT.fullmatch(found) else ""
+    context = dict(delivery.extra).get(TRACE, "")
+    return context if TRACEPARENT.fullmatch(context) else ""
 
 
 def _kind_of(event: Event) -> str:
@@ -79,15 +79,15 @@ def _kind_of(event: Event) -> str:
 
 
 @contextmanager
-def _request(verb: str, path: str) -> Iterator[TellAnswer]:
+def _trace_request(verb: str, path: str) -> Iterator[TellAnswer]:
     """A span for a request to GitHub. https://opentelemetry.io/docs/specs/semconv/http/http-spans"""
     route = route_of(path)
     with span(f"{verb} {route}", {"http.request.method": verb, "url.template": route}, "client"):
-        yield _tell_answer
+        yield _annotate_span
 
 
-def _tell_answer(status: int, headers: Mapping[str, str]) -> None:
+def _annotate_span(status: int, headers: Mapping[str, str]) -> None:
     left = headers.get("x-ratelimit-remaining", "")
-    told: dict[str, str | int] = {"http.response.status_code": status}
-    told |= {"precedent.rate_left": int(left)} if re.fullmatch("[0-9]{1,9}", left) else {}
-    annotate(told | ({"error.type": str(status)} if status >= 400 else {}))
+    attributes: dict[str, str | int] = {"http.response.status_code": status}
+    attributes |= {"precedent.rate_left": int(left)} if re.fullmatch("[0-9]{1,9}", left) else {}
+    annotate(attributes | ({"error.type": str(status)} if status >= 400 else {}))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.thread_json import clean
 from bot.server.database import Transaction
-from bot.server.inbox_rows import delivery_row
+from bot.server.inbox_rows import parse_delivery
 from bot.server.model import Delivery, Instant, RepositoryKey, State, moment_text
 
 _CONDITIONS = {
@@ -26,11 +26,11 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries are meant. A field that is empty selects all; of ``reason``, only None does.
+    """Which deliveries to select. An empty field selects all; for ``reason``, only None does.
 
     ``seq``: the one with this number; ``before``: with a lower one. ``reason``: with exactly this reason; ``says``:
-    with a reason that contains this text. ``name``: of the repository that has or had this name, "owner/name". Capitals
-    make no difference in the last two. ``since``, ``until``: received at ``since`` or later, before ``until``.
+    with a reason that contains this text. ``name``: of the repository that has or had this name, "owner/name". The last
+    two ignore case. ``since``, ``until``: received at ``since`` or later, before ``until``.
     ``ended``: ended then or earlier.
     """
 
@@ -47,7 +47,7 @@ class DeliveryFilter:
 
     def __str__(self) -> str:
         """The filter in words, for the audit."""
-        named = {
+        parts = {
             "": self.state or "",
             "number": self.seq or "",
             "of": self.name or (self.repository.text if self.repository else ""),
@@ -57,10 +57,10 @@ class DeliveryFilter:
             "received before": moment_text(self.until),
             "ended by": moment_text(self.ended),
         }
-        return f"all {', '.join(f'{words} {value}'.strip() for words, value in named.items() if value)}".rstrip()
+        return f"all {', '.join(f'{words} {value}'.strip() for words, value in parts.items() if value)}".rstrip()
 
     def where(self) -> tuple[str, dict[str, str | int]]:
-        """The condition in SQL, and its values. It holds only our own words; all others are values."""
+        """The condition in SQL, and its values. The SQL holds only our own words; everything else is a value."""
         values = {
             "seq": self.seq or None,
             "state": self.state or None,
@@ -73,27 +73,27 @@ class DeliveryFilter:
             "until": self.until or None,
             "ended": self.ended or None,
         }
-        given = {name: value for name, value in values.items() if value is not None}
-        return " and ".join(_CONDITIONS[name] for name in given) or "1 = 1", given
+        bound = {name: value for name, value in values.items() if value is not None}
+        return " and ".join(_CONDITIONS[name] for name in bound) or "1 = 1", bound
 
 
-def select_deliveries(asking: Transaction, wanted: DeliveryFilter, limit: int) -> list[Delivery]:
-    """Return at most ``limit`` of them, newest first."""
-    where, values = wanted.where()
+def select_deliveries(transaction: Transaction, delivery_filter: DeliveryFilter, limit: int) -> list[Delivery]:
+    """Return at most ``limit`` matching deliveries, newest first."""
+    where, values = delivery_filter.where()
     sql = f"select * from deliveries where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
-    return [delivery_row(row) for row in asking.rows(sql, limit=limit, **values)]
+    return [parse_delivery(row) for row in transaction.rows(sql, limit=limit, **values)]
 
 
-def select_numbers(asking: Transaction, wanted: DeliveryFilter) -> list[int]:
-    """Return the numbers of all of them, oldest first."""
-    where, values = wanted.where()
+def select_numbers(transaction: Transaction, delivery_filter: DeliveryFilter) -> list[int]:
+    """Return the numbers of all matching deliveries, oldest first."""
+    where, values = delivery_filter.where()
     sql = f"select seq from deliveries where {where} order by seq"  # noqa: S608 (our own words)
-    return [row["seq"] for row in asking.rows(sql, **values)]
+    return [row["seq"] for row in transaction.rows(sql, **values)]
 
 
 def _pattern(text: str) -> str:
-    """A pattern of ``like`` for what contains this text; ``!`` escapes what has a meaning there."""
+    """A ``like`` pattern for texts that contain this one; ``!`` escapes special characters."""
     text = clean(text).lower()
-    for sign in "!%_":
-        text = text.replace(sign, f"!{sign}")
+    for special in "!%_":
+        text = text.replace(special, f"!{special}")
     return f"%{text}%"

@@ -1,6 +1,6 @@
 """Checks the server: queue, disk, clock, token and workers, each fine or with a line that says why not.
 
-The server is ready while it can store deliveries: once stored, they wait for everything else.
+The server is ready while it can store deliveries: once stored, they can wait for everything else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bot.server.model import WORKER, Instant, Note
 from bot.server.options import ServerOptions
 
 RECEIVER = "receiver"
-"""The heartbeat that proves that the database can be written."""
+"""The heartbeat that proves that the database accepts writes."""
 
 APP = "app"
 """The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""
@@ -28,7 +28,7 @@ ALIVE = 30_000
 """Milliseconds without a heartbeat after which a worker counts as dead."""
 
 SEEN = 2 * 3_600_000
-"""Milliseconds within which GitHub must have answered us as the App."""
+"""Milliseconds after which GitHub's last answer to the App is too old."""
 
 SKEW = 30
 """Seconds that our clock may be off before GitHub rejects our signature."""
@@ -37,7 +37,7 @@ LATE = 2 * 3_600_000
 """Milliseconds after which a due delivery is overdue: retries and rate limits take an hour and a half."""
 
 SPARE = 200_000_000
-"""Free bytes of disk below which nothing more is accepted."""
+"""Free bytes of disk below which no delivery is accepted."""
 
 log = logging.getLogger(__name__)
 Heartbeats = Mapping[str, tuple[Instant, Note]]
@@ -45,9 +45,9 @@ Heartbeats = Mapping[str, tuple[Instant, Note]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check. ``line`` says in a few words how it is, and what to do if it is not ``ok``.
+    """The result of one check. ``line`` says in a few words how things are, and what to do if they are not ``ok``.
 
-    ``stores`` is False if nothing can be stored until it is fixed.
+    ``stores`` is False if nothing can be stored until the problem is fixed.
     """
 
     name: str
@@ -67,7 +67,7 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
     return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
 
 
-def alive(heartbeats: Heartbeats, now: Instant) -> list[str]:
+def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
     """Return the names of live workers, without their prefix."""
     return sorted(
         name.removeprefix(WORKER)
@@ -76,8 +76,8 @@ def alive(heartbeats: Heartbeats, now: Instant) -> list[str]:
     )
 
 
-def close_checks(inbox: Inbox, options: ServerOptions) -> str:
-    """Return why nothing more may be stored, "" if it may. Raises WorldError."""
+def refusal_reason(inbox: Inbox, options: ServerOptions) -> str:
+    """Return why no more deliveries can be stored; "" if they can. Raises WorldError."""
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
@@ -95,8 +95,8 @@ def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
-        full = f"{waiting:,} deliveries wait and no more are taken: are the workers running?"
-        return Check("queue", False, full, stores=False)
+        line = f"{waiting:,} deliveries wait and no more are taken: are the workers running?"
+        return Check("queue", False, line, stores=False)
     minutes = (now - oldest) // 60_000
     if oldest and now - oldest > LATE:
         return Check(
@@ -137,51 +137,53 @@ def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Chec
 
 
 def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
-    count = len(alive(heartbeats, now))
+    count = len(live_workers(heartbeats, now))
     if not count:
         return Check("workers", False, "none is running: what comes in is kept until one does")
     return Check("workers", True, f"{count} running")
 
 
 class CachedChecks:
-    """Runs the checks, one at a time and at most once in ``keep`` milliseconds, however many callers ask.
+    """Runs the checks, one at a time and at most once in ``max_age`` milliseconds, however many callers ask.
 
-    Each new problem is logged once, because callers may be shown only its name.
+    Each new problem is logged once, because some callers see only its name.
     """
 
-    def __init__(self, look: Callable[[Instant], list[Check]], clock: Callable[[], Instant], keep: int = 2_000) -> None:
-        self._look = look
+    def __init__(
+        self, run_checks: Callable[[Instant], list[Check]], clock: Callable[[], Instant], max_age: int = 2_000
+    ) -> None:
+        self._run_checks = run_checks
         self._clock = clock
-        self._keep = keep
+        self._max_age = max_age
         self._lock = Lock()
         self._at: Instant = 0
-        self._found: list[Check] = []
-        self._told: dict[str, str] = {}
+        self._results: list[Check] = []
+        self._reported: dict[str, str] = {}
 
-    def now(self) -> list[Check]:
+    def results(self) -> list[Check]:
         """Return the results, which may be a moment old."""
         with self._lock:
             now = self._clock()
-            if not self._found or not 0 <= now - self._at < self._keep:
-                self._at, self._found = now, self._look(now)
-                self._tell({check.name: check.line for check in self._found if not check.ok})
-            return self._found
+            if not self._results or not 0 <= now - self._at < self._max_age:
+                self._at, self._results = now, self._run_checks(now)
+                self._log_changes({check.name: check.line for check in self._results if not check.ok})
+            return self._results
 
-    def _tell(self, bad: dict[str, str]) -> None:
-        for name, line in bad.items():
-            if name not in self._told:
+    def _log_changes(self, problems: dict[str, str]) -> None:
+        for name, line in problems.items():
+            if name not in self._reported:
                 log.warning("not well: %s: %s", name, line)
-        for name in self._told.keys() - bad.keys():
+        for name in self._reported.keys() - problems.keys():
             log.warning("well again: %s", name)
-        self._told = bad
+        self._reported = problems
 
 
-def ask_who_we_are(app: App, inbox: Inbox) -> AppInfo:
+def refresh_app_info(app: App, inbox: Inbox) -> AppInfo:
     """Ask GitHub about the App, and store the answer for all processes. Raises ForgeError, WorldError."""
     try:
-        about = app.about()
+        info = app.about()
     except Unauthorised as error:
         inbox.heartbeat(APP, {**inbox.heartbeats().get(APP, (0, {}))[1], "fault": str(error)})
         raise
-    inbox.heartbeat(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
-    return about
+    inbox.heartbeat(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
+    return info

@@ -1,4 +1,4 @@
-"""The inbox: which deliveries arrived, the order to handle them in, and their results."""
+"""The inbox: stores deliveries, the order to handle them in, and their results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from bot.github.errors import OF_ALL, OF_HISTORY
 from bot.github.events import FOLLOW_UP, Event
 from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
-from bot.server.database import SCHEMA, Database, DatabasePart, Transaction, written
+from bot.server.counters import add_counts, add_up, read_counters
+from bot.server.database import SCHEMA, Database, DatabasePart, Transaction, to_json
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.digests import Digests
 from bot.server.inbox_rows import (
     MOST_ALONE,
     NEVER_ENDED,
-    delivery_row,
-    numbered,
-    of_arrival,
-    of_result,
-    run_row,
-    tally_run,
+    arrival_columns,
+    multi_row_values,
+    parse_delivery,
+    parse_run,
+    result_columns,
+    run_counters,
 )
-from bot.server.installations import Installations, within
+from bot.server.installations import Installations, installations_in
 from bot.server.model import (
     COUNTED,
     STATES,
     WORKER,
     Arrival,
+    Counters,
     Delivery,
     Instant,
     Lease,
@@ -45,33 +47,31 @@ from bot.server.model import (
     RunReport,
     RunRow,
     State,
-    Tallies,
 )
 from bot.server.organisation_changes import note_run
 from bot.server.queue import MANY_HISTORIES, WorkQueue
-from bot.server.repository_list import HistoryEstimate, stored_estimate
-from bot.server.tallies import add_counts, add_up, read_counters
+from bot.server.repository_list import HistoryEstimate, parse_estimate
 
 MOST_AT_ONCE = 50
-"""Deliveries that one run takes."""
+"""Most deliveries that one run takes."""
 
 LAST_PUSHES = 6
 
 MANY = 500
-"""Values in one statement."""
+"""Most values in one statement."""
 
 PURGED_AT_ONCE = 500
-"""Rows that are looked at in one transaction of a purge, so that others do not wait long."""
+"""Rows that one transaction of a purge examines, so that others do not wait long."""
 
 PURGE_PAUSE = 0.02
-"""Seconds between two such transactions: SQLite would let the next begin before those that wait for their turn."""
+"""Seconds between two such transactions: SQLite would let the next one overtake those that already wait."""
 
 _T = TypeVar("_T", int, str)
 _INSERT = (
     "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
     " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
 )
-_SETTLE = (
+_STORE_RESULT = (
     "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
     " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
     " where seq = :seq and run = :run and state = 'working'"
@@ -81,8 +81,8 @@ _SETTLE = (
 class Inbox(DatabasePart):
     """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
-    ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most so many ``histories``
-    are read at once.
+    ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
+    histories are read at once.
     """
 
     def __init__(
@@ -94,92 +94,92 @@ class Inbox(DatabasePart):
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
-        """Store deliveries, and that their repositories have work, in one transaction. False for each known id."""
+        """Store deliveries, and queue work for their repositories, in one transaction. False for each known id."""
         first: dict[str, Arrival] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)
         if not first:
             return []
-        with self.database.urgent() as put:
-            fresh = self.put_within(put, first)
-        return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
+        with self.database.urgent() as transaction:
+            new_ids = self.put_within(transaction, first)
+        return [arrival is first[arrival.id] and arrival.id in new_ids for arrival in arrivals]
 
-    def put_within(self, put: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
-        """Store these deliveries, by id, in a transaction of the caller. Returns the ids that were not known."""
-        fresh = _insert(put, [of_arrival(arrival) for arrival in arrivals.values()])
-        self._call(put, [(arrivals[name].repository.text, arrivals[name].priority) for name in fresh])
-        return fresh
+    def put_within(self, transaction: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
+        """Store these deliveries, by id, in a transaction of the caller. Returns the new ids."""
+        new_ids = _insert(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
+        self._enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
+        return new_ids
 
     def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
-        """The due deliveries of the repository that is leased, oldest first, at most 50; None if nothing may be done.
+        """Take the due deliveries of the leased repository, oldest first, at most 50; None if nothing can be done now.
 
-        They include those that a dead run left. If the oldest was begun and never ended, it comes alone; one that never
-        ended five times alone is dead, with that reason. While the installation is paused, or before ``earliest`` after
-        the last pushes of the repository, the lease is given back until then. Those that only read history on wait
-        while history does.
+        They include those that a dead run left. If the oldest was begun and never ended, it comes alone; after five
+        times alone without an end it dies, with that reason. While the installation is paused, or before ``earliest``
+        after the last pushes of the repository, the lease is given back until then. Deliveries that only continue a
+        history wait while reading history is paused.
         """
         repository, now = RepositoryKey.of(lease.key), self.now()
-        with self.database.transaction() as beginning:
-            if not self.queue.lock(beginning, lease):
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
                 return None
-            known = within(beginning, self.now)
-            row = known.repository(repository)
-            later = max(known.paused_until(repository.installation, OF_ALL), earliest(row.pushes))
-            history = known.paused_until(repository.installation, OF_HISTORY)
-            due = _due(beginning, repository, now, with_history=history <= now) if later <= now else []
-            # One that was begun and never ended comes alone.
+            installations = installations_in(transaction, self.now)
+            row = installations.repository(repository)
+            resume_at = max(installations.paused_until(repository.installation, OF_ALL), earliest(row.pushes))
+            history = installations.paused_until(repository.installation, OF_HISTORY)
+            due = _select_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
+            # A delivery that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
             if not first:
-                self._finish(beginning, lease, max(now, later), history, is_unread=row.is_unread)
+                self._finish(transaction, lease, max(now, resume_at), history, is_unread=row.is_unread)
                 return None
-            alone = len(first) == 1
-            begun = max(1, first[0].begun) + 1 if alone else 1
+            is_alone = len(first) == 1
+            begun = max(1, first[0].begun) + 1 if is_alone else 1
             taken = [replace(each, state="working", begun=begun, run=lease.id) for each in first]
-            beginning.change(
+            transaction.change(
                 "update deliveries set state = 'working', begun = :begun, run = :run where seq in :seqs",
                 begun=begun,
                 run=lease.id,
                 seqs=[each.seq for each in taken],
             )
-            known.began(repository, taken[0].name, private=taken[0].private)
+            installations.record_work(repository, taken[0].name, private=taken[0].private)
             work = PendingWork(lease, repository, tuple(taken), now)
-            _open_run(beginning, work, self.worker)
+            _open_run(transaction, work, self.worker)
         return work
 
     def give_back(self, lease: Lease, seconds: float) -> None:
-        """End a lease whose work could not be begun or stored; its key is due again after so many seconds."""
-        with self.database.transaction() as giving:
-            if self.queue.lock(giving, lease):
+        """End a lease whose work could not be begun or stored; its key is due again after ``seconds``."""
+        with self.database.transaction() as transaction:
+            if self.queue.lock(transaction, lease):
                 due = self.now() + round(1000 * seconds)
-                self.queue.finish(giving, lease, due, lease.priority, is_unread=lease.is_history)
+                self.queue.finish(transaction, lease, due, lease.priority, is_unread=lease.is_history)
 
     def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
-        """Store results, run, counters and the state of the repository, and end the lease. False if it was lost: then
-        nothing is stored.
+        """Store results, run, counters and the state of the repository, and end the lease. If the lease was lost,
+        store nothing and return False.
 
         The repository is due again when the next of its deliveries is, or at ``requeue_after``.
         """
         now = self.now()
-        with self.database.transaction() as ending:
-            if not self.queue.lock(ending, work.lease):
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, work.lease):
                 return False
-            known = within(ending, self.now)
-            _settle(ending, work, results, now)
-            before = known.repository(work.repository)
+            installations = installations_in(transaction, self.now)
+            _store_results(transaction, work, results, now)
+            before = installations.repository(work.repository)
             row = _row_after_run(before, work, report, now)
-            known.keep(row)
-            note_run(ending, work, row, report, before.last_run, now)
-            _close_run(ending, work, report, now)
+            installations.store_run_state(row)
+            note_run(transaction, work, row, report, before.last_run, now)
+            _close_run(transaction, work, report, now)
             if report.requeue_after:
-                _look_again(ending, work, row, now, report)
-            self._finish(ending, work.lease, now, is_unread=row.is_unread)
-            add_counts(ending, tally_run(results, report))
-            # Last, as other runs of the installation write the same rows.
-            Budgets(lambda: nullcontext(ending), self.now).store(work.repository.installation, report.rates)
+                _schedule_follow_up(transaction, work, row, now, report)
+            self._finish(transaction, work.lease, now, is_unread=row.is_unread)
+            add_counts(transaction, run_counters(results, report))
+            # Last, because other runs of the installation write the same rows.
+            Budgets(lambda: nullcontext(transaction), self.now).store(work.repository.installation, report.rates)
         return True
 
     def abandon(self) -> int:
-        """Give back all leases of this worker, which was told to stop. Its unfinished runs count as never begun."""
+        """Give back all leases of this worker, which has to stop. Its unfinished runs count as never begun."""
         sql = (
             "update deliveries set begun = 0 where state = 'working' and run in"
             " (select lease from queue where owner = :owner and owner <> '')"
@@ -200,22 +200,22 @@ class Inbox(DatabasePart):
         self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
         """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
-        with self.database.transaction() as asking:
-            return select_deliveries(asking, DeliveryFilter(state, repository, before), limit)
+        with self.database.transaction() as transaction:
+            return select_deliveries(transaction, DeliveryFilter(state, repository, before), limit)
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
         """A delivery and the last run that handled it; None for an unknown number."""
-        with self.database.transaction() as asking:
-            row = asking.row("select * from deliveries where seq = :seq", seq=seq)
+        with self.database.transaction() as transaction:
+            row = transaction.row("select * from deliveries where seq = :seq", seq=seq)
             if row is None:
                 return None
-            run = asking.row("select * from runs where id = :run", run=row["run"])
-            return delivery_row(row), run_row(run) if run else None
+            run = transaction.row("select * from runs where id = :run", run=row["run"])
+            return parse_delivery(row), parse_run(run) if run else None
 
-    def known(self, ids: Sequence[str]) -> frozenset[str]:
+    def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:
         sql = "select id from deliveries where id in :ids"
-        with self.database.transaction() as asking:
-            return frozenset(row["id"] for some in _parts(ids) for row in asking.rows(sql, ids=some))
+        with self.database.transaction() as transaction:
+            return frozenset(row["id"] for batch in _batches(ids) for row in transaction.rows(sql, ids=batch))
 
     def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
         """Dead → waiting, with the attempts reset and due now. Returns how many."""
@@ -224,12 +224,12 @@ class Inbox(DatabasePart):
             " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
         )
         now = self.now()
-        with self.database.transaction() as retrying:
-            found = [row for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
-            self._call(retrying, [(row["repository"], Priority(row["priority"])) for row in found])
+        with self.database.transaction() as transaction:
+            retried = [row for batch in _batches(seqs) for row in transaction.rows(sql, now=now, seqs=batch)]
+            self._enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in retried])
             if audit:
-                audit.add(retrying, len(seqs), len(found), now)
-            return len(found)
+                audit.add(transaction, len(seqs), len(retried), now)
+            return len(retried)
 
     def drop(self, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
         """Waiting or dead → dropped. Returns how many."""
@@ -238,27 +238,27 @@ class Inbox(DatabasePart):
             " where state in ('waiting', 'dead') and seq in :seqs"
         )
         now = self.now()
-        with self.database.transaction() as dropping:
-            count = sum(dropping.change(sql, why=why, now=now, seqs=some) for some in _parts(seqs))
+        with self.database.transaction() as transaction:
+            count = sum(transaction.change(sql, why=why, now=now, seqs=batch) for batch in _batches(seqs))
             if audit:
-                audit.add(dropping, len(seqs), count, now)
+                audit.add(transaction, len(seqs), count, now)
             return count
 
     def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
         """How many deliveries are in each of these states, counted up to ``most``."""
-        # One statement, so that a delivery that changes its state meanwhile is counted once.
-        each = (
+        # One statement, so that a delivery whose state changes meanwhile is counted once.
+        selects = (
             f"select '{state}' as state, count(*) as many from"  # noqa: S608 (our own words)
             f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
             for state in of
         )
-        found = self._rows(" union all ".join(each), most=most)
-        return {row["state"]: int(row["many"]) for row in found}
+        rows = self._rows(" union all ".join(selects), most=most)
+        return {row["state"]: int(row["many"]) for row in rows}
 
     def oldest_waiting(self) -> Instant:
-        """Since when the first due delivery could have been begun; 0 if none is due.
+        """When the first due delivery could have begun; 0 if none is due.
 
-        Histories do not count: those of an organisation may have to wait for days, and nothing is wrong then.
+        Histories do not count: those of an organisation may wait for days without anything being wrong.
         """
         sql = (
             "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
@@ -272,20 +272,20 @@ class Inbox(DatabasePart):
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
         while self._purge_runs(before) == PURGED_AT_ONCE:
             time.sleep(PURGE_PAUSE)
-        with self.database.transaction() as purging:
+        with self.database.transaction() as transaction:
             workers = "delete from heartbeats where name like :workers and said_at < :before"
-            purging.change(workers, workers=f"{WORKER}%", before=before)
-            within(purging, self.now).purge(before)
-            purge_audit(purging, before)
+            transaction.change(workers, workers=f"{WORKER}%", before=before)
+            installations_in(transaction, self.now).purge(before)
+            purge_audit(transaction, before)
         self.budgets().purge(before)
         self.digests().purge(before)
         add_up(self.database)
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:
-        """Looks at the oldest rows only, as long as it finds any: a full scan would keep others from writing.
+        """Examine the oldest rows only, as long as some can go: a full scan would keep others from writing.
 
-        It goes on behind those that ended late, such as replayed ones.
+        Rows that ended late, such as replayed ones, are skipped.
         """
         oldest = (
             "select count(*) as many, max(seq) as last from"
@@ -294,12 +294,12 @@ class Inbox(DatabasePart):
         sql = "delete from deliveries where state = :state and seq > :after and seq <= :last and finished_at < :before"
         purged = after = 0
         while True:
-            with self.database.transaction() as purging:
-                row = purging.row(oldest, state=state, after=after, many=PURGED_AT_ONCE)
+            with self.database.transaction() as transaction:
+                row = transaction.row(oldest, state=state, after=after, many=PURGED_AT_ONCE)
                 if not row or not row["many"]:
                     return purged
                 last = row["last"]
-                deleted = purging.change(sql, state=state, after=after, last=last, before=before)
+                deleted = transaction.change(sql, state=state, after=after, last=last, before=before)
             purged, after = purged + deleted, last
             if not deleted or row["many"] < PURGED_AT_ONCE:
                 return purged
@@ -309,13 +309,13 @@ class Inbox(DatabasePart):
         sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
         return self._change(sql, before=before, many=PURGED_AT_ONCE)
 
-    def count_up(self, values: Tallies) -> None:
+    def count_up(self, values: Counters) -> None:
         """Add to counters, which never shrink."""
-        with self.database.transaction() as counting:
-            add_counts(counting, values)
+        with self.database.transaction() as transaction:
+            add_counts(transaction, values)
         add_up(self.database)
 
-    def counters(self) -> Tallies:
+    def counters(self) -> Counters:
         return read_counters(self.database)
 
     def heartbeat(self, name: str, note: Note) -> None:
@@ -325,39 +325,41 @@ class Inbox(DatabasePart):
             " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
             name=name,
             now=self.now(),
-            note=written(dict(note)),
+            note=to_json(dict(note)),
         )
 
     def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         """The last note under each name, and when it was written."""
-        found = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
-        return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
+        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
+        return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
 
-    def lead(self, name: str, seconds: float) -> bool:
-        """Whether this process is the one of this name, which it stays for so many seconds after each call."""
+    def try_lead(self, name: str, seconds: float) -> bool:
+        """Try to become or stay the one process with this name, for ``seconds`` after each call."""
         sql = (
             "insert into heartbeats (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
             " said_at = excluded.said_at, note = excluded.note"
             " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
         )
         now = self.now()
-        note = written({"process": self.worker})
+        note = to_json({"process": self.worker})
         return bool(self._change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
 
-    def _call(self, calling: Transaction, found: Iterable[tuple[str, Priority]]) -> None:
+    def _enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
         """Add work for these repositories, to be done now."""
         urgent: dict[str, Priority] = {}
-        for key, priority in found:
+        for key, priority in work:
             urgent[key] = min(priority, urgent.get(key, priority))
         now = self.now()
-        unread = frozenset[str]().union(*(within(calling, self.now).unread(some) for some in _parts(list(urgent))))
-        self.queue.add(calling, [(key, priority, now) for key, priority in urgent.items()], unread)
+        unread = frozenset[str]().union(
+            *(installations_in(transaction, self.now).unread_keys(batch) for batch in _batches(list(urgent)))
+        )
+        self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
 
     def _finish(
-        self, ending: Transaction, lease: Lease, at_least: Instant, history: Instant = 0, *, is_unread: bool
+        self, transaction: Transaction, lease: Lease, at_least: Instant, history: Instant = 0, *, is_unread: bool
     ) -> None:
         """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
-        ``history`` if that only reads history on."""
+        ``history`` if that delivery only continues a history."""
         sql = (
             "select case when priority = :last and next_at < :history then :history"
             " when next_at < :least then :least else next_at end as due, min(priority) as priority"
@@ -365,26 +367,28 @@ class Inbox(DatabasePart):
             " group by 1 order by 1 limit 1"
         )
         latest = max(at_least, history)
-        row = ending.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
+        row = transaction.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
         is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
         due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
-        self.queue.finish(ending, lease, due, priority, is_unread=is_unread)
+        self.queue.finish(transaction, lease, due, priority, is_unread=is_unread)
 
 
-def _parts(values: Sequence[_T]) -> list[list[_T]]:
-    """The values in parts that fit into one statement."""
+def _batches(values: Sequence[_T]) -> list[list[_T]]:
+    """Split the values into batches that fit into one statement."""
     return [list(values[start : start + MANY]) for start in range(0, len(values), MANY)]
 
 
-def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) -> list[str]:
-    """Insert these rows; returns the ids that were not known, in the order of arrival."""
-    groups, values = numbered(new)
-    found = transaction.rows(_INSERT.format(groups=groups), **values)
-    return [row["id"] for row in sorted(found, key=lambda row: row["seq"])]
+def _insert(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
+    """Insert these rows; returns the new ids, in the order of arrival."""
+    groups, values = multi_row_values(rows)
+    inserted = transaction.rows(_INSERT.format(groups=groups), **values)
+    return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
 
 
-def _due(transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool) -> list[Delivery]:
-    """The due deliveries, with those that a dead run left; those begun too often become dead."""
+def _select_due(
+    transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool
+) -> list[Delivery]:
+    """Return the due deliveries, with those that a dead run left; those begun too often become dead."""
     transaction.change(
         "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
         repository=repository.text,
@@ -397,7 +401,7 @@ def _due(transaction: Transaction, repository: RepositoryKey, now: Instant, *, w
         repository=repository.text,
         most=MOST_ALONE,
     )
-    found = transaction.rows(
+    rows = transaction.rows(
         "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
         " and priority <= :last order by seq limit :most",
         repository=repository.text,
@@ -405,13 +409,15 @@ def _due(transaction: Transaction, repository: RepositoryKey, now: Instant, *, w
         last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
         most=MOST_AT_ONCE,
     )
-    return [delivery_row(row) for row in found]
+    return [parse_delivery(row) for row in rows]
 
 
-def _settle(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
-    """Store each result. A delivery without one waits as if its worker had died with it."""
-    had = {each.seq: each for each in work.deliveries}
-    transaction.change_each(_SETTLE, [of_result(had[each.seq], each, now) for each in results if each.seq in had])
+def _store_results(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
+    """Store each result. A delivery without one waits again, as if its worker had died."""
+    by_seq = {each.seq: each for each in work.deliveries}
+    transaction.change_each(
+        _STORE_RESULT, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
+    )
     transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
 
@@ -430,22 +436,22 @@ def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, n
         "update runs set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
         " notes = :notes where id = :id",
         now=now,
-        stages=written(report.stages),
-        pushes=written(report.pushes),
+        stages=to_json(report.stages),
+        pushes=to_json(report.pushes),
         reads=report.reads,
         writes=report.writes,
-        notes=written(report.notes),
+        notes=to_json(report.notes),
         id=work.id,
     )
 
 
-def _look_again(
+def _schedule_follow_up(
     transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
 ) -> None:
-    """Look at the repository again then: through a follow-up that already waits, or else a new one of our own."""
+    """Schedule another run at ``requeue_after``: move up a waiting follow-up, or else insert a new one."""
     at = report.requeue_after
     urgency = Priority.HISTORY if at <= now else report.urgency
-    waits = transaction.change(
+    moved = transaction.change(
         "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
         " priority = case when priority < :urgency then priority else :urgency end"
         " where repository = :repository and state = 'waiting' and event = :event",
@@ -454,9 +460,9 @@ def _look_again(
         repository=work.repository.text,
         event=FOLLOW_UP,
     )
-    if not waits:
+    if not moved:
         name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
-        again = Arrival(
+        follow_up = Arrival(
             name,
             work.repository,
             Event(FOLLOW_UP),
@@ -465,14 +471,14 @@ def _look_again(
             received_at=now,
             priority=urgency,
         )
-        _insert(transaction, [of_arrival(again, at)])
+        _insert(transaction, [arrival_columns(follow_up, at)])
 
 
 def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now: Instant) -> RepositoryRow:
     history = row.history
     if report.history:
-        before = stored_estimate(row.history) or HistoryEstimate(0)
-        history = before.after(report.history, work.began_at, now).stored()
+        before = parse_estimate(row.history) or HistoryEstimate(0)
+        history = before.after(report.history, work.began_at, now).to_text()
     elif report.is_unread is not None:
         history = ""
     return replace(

@@ -1,4 +1,4 @@
-"""Rows of the inbox's tables as values and back, and the counters that a run adds to."""
+"""Converts rows of the inbox's tables to values and back, and counts what a run did."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from bot.domain.thread_json import clean
 from bot.github.events import Event
-from bot.server.database import Row, written
+from bot.server.database import Row, to_json
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result, RunReport, RunRow
 from bot.server.scope import EXCLUDED
 
 
-def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
-    """The row of a new delivery; missing numbers are 0. It holds no name of a person."""
+def arrival_columns(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
+    """The row of a new delivery; missing numbers are 0. It never holds a person's name."""
     event = arrival.event
     return {
         "id": arrival.id,
@@ -29,30 +29,30 @@ def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
         "received_at": arrival.received_at,
         "next_at": next_at,
         "request": arrival.request,
-        "extra": written([(name, clean(value)) for name, value in arrival.extra]),
+        "extra": to_json([(name, clean(value)) for name, value in arrival.extra]),
         "priority": int(arrival.priority),
     }
 
 
-def of_result(delivery: Delivery, result: Result, now: Instant) -> dict[str, str | int]:
+def result_columns(delivery: Delivery, result: Result, now: Instant) -> dict[str, str | int]:
     """The columns that a run writes for one of its deliveries."""
-    waits = result.state == "waiting"
+    is_waiting = result.state == "waiting"
     return {
         "seq": delivery.seq,
         "run": delivery.run,
         "state": result.state,
         "reason": clean(result.reason),
-        "next_at": result.next_at if waits else 0,
-        "finished_at": 0 if waits else now,
-        "attempts": delivery.attempts + (waits and result.counts),
+        "next_at": result.next_at if is_waiting else 0,
+        "finished_at": 0 if is_waiting else now,
+        "attempts": delivery.attempts + (is_waiting and result.counts),
         "said": result.said,
         "url": clean(result.url),
-        "matches": written(result.matches),
-        "nearest": written(result.nearest),
+        "matches": to_json(result.matches),
+        "nearest": to_json(result.nearest),
     }
 
 
-def delivery_row(row: Row) -> Delivery:
+def parse_delivery(row: Row) -> Delivery:
     return Delivery(
         seq=row["seq"],
         id=row["id"],
@@ -88,7 +88,7 @@ def _event(row: Row) -> Event:
     )
 
 
-def run_row(row: Row) -> RunRow:
+def parse_run(row: Row) -> RunRow:
     return RunRow(
         id=row["id"],
         repository=RepositoryKey.of(row["repository"]),
@@ -103,15 +103,15 @@ def run_row(row: Row) -> RunRow:
     )
 
 
-def numbered(values: Sequence[Mapping[str, str | int]]) -> tuple[str, dict[str, str | int]]:
+def multi_row_values(rows: Sequence[Mapping[str, str | int]]) -> tuple[str, dict[str, str | int]]:
     """``(:id_0, …), (:id_1, …)`` for an insert of several rows, and the values by these names."""
-    names = list(values[0])
-    groups = ", ".join("(" + ", ".join(f":{name}_{place}" for name in names) + ")" for place in range(len(values)))
-    return groups, {f"{name}_{place}": row[name] for place, row in enumerate(values) for name in names}
+    names = list(rows[0])
+    groups = ", ".join("(" + ", ".join(f":{name}_{index}" for name in names) + ")" for index in range(len(rows)))
+    return groups, {f"{name}_{index}": row[name] for index, row in enumerate(rows) for name in names}
 
 
 MOST_ALONE = 5
-"""How often a delivery is begun alone without an end. Those that were begun together with others may be innocent."""
+"""How often a delivery may begin alone without an end. One that began together with others may be innocent."""
 
 NEVER_ENDED = f"it was begun alone {MOST_ALONE} times and never ended"
 
@@ -166,34 +166,34 @@ REASONS = (
     EXCLUDED,
     NEVER_ENDED,
 )
-"""An answer's reason is counted under the one that it starts with, else under "other"."""
+"""An answer's reason is counted under the entry it starts with, or else under "other"."""
 
 
-def tally_run(results: Sequence[Result], report: RunReport) -> dict[tuple[str, tuple[str, ...]], float]:
+def run_counters(results: Sequence[Result], report: RunReport) -> dict[tuple[str, tuple[str, ...]], float]:
     """The amounts that a run adds to the counters, by name and labels."""
-    failed = any(result.state == "waiting" for result in results)
-    counted: dict[tuple[str, tuple[str, ...]], float] = {}
+    is_retried = any(result.state == "waiting" for result in results)
+    counters: dict[tuple[str, tuple[str, ...]], float] = {}
 
-    def add(name: str, *labels: str, much: float = 1) -> None:
-        counted[name, labels] = counted.get((name, labels), 0) + much
+    def add(name: str, *labels: str, amount: float = 1) -> None:
+        counters[name, labels] = counters.get((name, labels), 0) + amount
 
-    add("precedent_runs_total", "again" if failed else "done")
+    add("precedent_runs_total", "again" if is_retried else "done")
     for result in results:
         if result.state != "waiting":
-            add("precedent_answers_total", result.said or result.state, _short(result.reason))
+            add("precedent_answers_total", result.said or result.state, _reason_label(result.reason))
     for stage, seconds in report.stages:
         add("precedent_stage_seconds_bucket", stage, _bucket(seconds))
-        add("precedent_stage_seconds_sum", stage, much=seconds)
+        add("precedent_stage_seconds_sum", stage, amount=seconds)
         add("precedent_stage_seconds_count", stage)
     if report.pushes:
-        add("precedent_pushes_total", much=len(report.pushes))
-    return counted
+        add("precedent_pushes_total", amount=len(report.pushes))
+    return counters
 
 
 def _bucket(seconds: float) -> str:
-    """The smallest bucket that holds it. Only that one is counted; buckets are summed up when they are shown."""
+    """The smallest bucket that holds it. Only that one is counted; buckets are summed when they are shown."""
     return next((str(end) for end in BUCKETS if seconds <= end), "+Inf")
 
 
-def _short(reason: str) -> str:
-    return next((known for known in REASONS if reason.startswith(known)), "other" if reason else "")
+def _reason_label(reason: str) -> str:
+    return next((label for label in REASONS if reason.startswith(label)), "other" if reason else "")

@@ -1,4 +1,4 @@
-"""Handles events of installations: the App comes and goes; repositories are added, renamed, moved and removed."""
+"""Handles installation events: the App comes and goes; repositories are added, renamed, moved and removed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ASKED_AGAIN = "what is known of it is asked for again"
 OVER = "it is over: GitHub says that the App is at work there"
 
 PLACES = "installations"
-"""The heartbeat of the resync of installations; ``day`` is its last day, 0 to request another one."""
+"""The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
 
-ASKED = 3
-"""Repositories of an installation that are checked before its suspension is believed."""
+CHECKED = 3
+"""Repositories of an installation to check before believing that it is suspended."""
 
 _MOST = 1_000
 _AT_ONCE = 500
@@ -54,7 +54,7 @@ def apply_installation_events(
 
 @dataclass(frozen=True, slots=True)
 class InstallationEvents:
-    """Applies events of an installation, as of ``now``. No repository outside the ``scope`` is looked at."""
+    """Applies events of an installation, as of ``now``. Repositories outside the ``scope`` are never read."""
 
     inbox: Inbox
     tokens: TokenCache
@@ -76,45 +76,54 @@ class InstallationEvents:
     def _installation(self, delivery: Delivery) -> str:
         installation, extra = delivery.repository.installation, dict(delivery.extra)
         account = extra.get("account", "")
-        known = [
+        repositories = [
             row.repository
             for row in self.inbox.installations().repositories()
             if row.repository.installation == installation
         ]
         match delivery.event.action:
             case "created" | "unsuspend" | "new_permissions_accepted":
-                self.receives(installation, account)
-                return _looked(self.looks({*known, *_named(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"))
+                self.activate(installation, account)
+                return _catch_up_outcome(
+                    self.schedule_catch_up(
+                        {*repositories, *_repositories_in(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"
+                    )
+                )
             case "suspend":
-                if not self._rests(known):
+                if not self._is_suspended(repositories):
                     return OVER
-                self._register().installed(installation, account, "suspended")
+                self._register().store_installation(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
-                return _dropped(SUSPENDED, sum(self._rest(repository) for repository in known))
+                return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
             case "deleted":
-                self._register().installed(installation, account, "gone")
+                self._register().store_installation(installation, account, "gone")
                 self.tokens.forget(installation=installation)
-                return _dropped(UNINSTALLED, sum(self.loses(repository, UNINSTALLED) for repository in known))
+                return _drop_outcome(
+                    UNINSTALLED, sum(self.remove(repository, UNINSTALLED) for repository in repositories)
+                )
         return NOTHING
 
     def _selection(self, delivery: Delivery) -> str:
-        added, removed = _named(delivery, "added"), _named(delivery, "removed")
+        added, removed = _repositories_in(delivery, "added"), _repositories_in(delivery, "removed")
         if added:
-            self.receives(delivery.repository.installation, dict(delivery.extra).get("account", ""))
-        dropped = self.leaves(removed, REMOVED)
-        looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
-        told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
-        return "; ".join(told) or NOTHING
+            self.activate(delivery.repository.installation, dict(delivery.extra).get("account", ""))
+        dropped = self.remove_gone(removed, REMOVED)
+        scheduled = self.schedule_catch_up(added, f"{_app(delivery)}:{delivery.seq}")
+        outcomes = [
+            *([_catch_up_outcome(scheduled)] if added else []),
+            *([_drop_outcome(REMOVED, dropped)] if removed else []),
+        ]
+        return "; ".join(outcomes) or NOTHING
 
     def _repository(self, delivery: Delivery) -> str:
-        about = _named(delivery, "repository")
-        if not about:
+        repositories = _repositories_in(delivery, "repository")
+        if not repositories:
             return NOTHING
-        repository = about[0]
+        repository = repositories[0]
         self.tokens.forget(repository)
         match delivery.event.action:
             case "deleted":
-                return _dropped(DELETED, self.leaves([repository], DELETED))
+                return _drop_outcome(DELETED, self.remove_gone([repository], DELETED))
             case "transferred":
                 rows = self.inbox.installations().repositories()
                 former = [
@@ -122,54 +131,57 @@ class InstallationEvents:
                     for row in rows
                     if row.repository.number == repository.number and row.repository != repository
                 ]
-                dropped = self.leaves(former, MOVED)
-                return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
+                dropped = self.remove_gone(former, MOVED)
+                return (
+                    f"{_drop_outcome(MOVED, dropped)}; "
+                    f"{_catch_up_outcome(self.schedule_catch_up(repositories, f'{_app(delivery)}:{delivery.seq}'))}"
+                )
             case "unarchived":
-                self._register().unarchived(repository)
-        return self._asks_about(repository)
+                self._register().note_unarchived(repository)
+        return self._refresh_repository(repository)
 
-    def _asks_about(self, repository: RepositoryKey) -> str:
-        """Store the visibility and name that a known repository has now, whatever the event says: it may be late."""
-        known = {row.repository: row for row in self.inbox.installations().repositories()}
-        if repository not in known:
+    def _refresh_repository(self, repository: RepositoryKey) -> str:
+        """Store the current visibility and name of a known repository. The event may be late, so GitHub is asked."""
+        rows = {row.repository: row for row in self.inbox.installations().repositories()}
+        if repository not in rows:
             return ASKED_AGAIN
-        name, private, visibility = known[repository].name, True, Visibility.PRIVATE
+        name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
         try:
             grant = self.tokens.grant(repository, self.now)
             name, private, visibility = grant.name, grant.private, grant.visibility
         except Suspended:
             return SUSPENDED
         except NotInstalled:
-            return _dropped(REMOVED, self.loses(repository, REMOVED))
-        except NotPermitted:  # it may be public or not: it counts as private
+            return _drop_outcome(REMOVED, self.remove(repository, REMOVED))
+        except NotPermitted:  # its visibility is unknown: it counts as private
             pass
-        self._register().saw(repository, name, private=private, visibility=visibility)
+        self._register().store_repository(repository, name, private=private, visibility=visibility)
         return ASKED_AGAIN
 
     def _register(self) -> OrganisationRegister:
         return OrganisationRegister(self.inbox)
 
-    def receives(self, installation: int, account: str) -> None:
-        """Activate an installation. The next resync lists its repositories, as events may not name all of them."""
-        self._register().installed(installation, account, "active")
+    def activate(self, installation: int, account: str) -> None:
+        """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
+        self._register().store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeat(PLACES, {"day": 0})
 
-    def leaves(self, repositories: Iterable[RepositoryKey], why: str) -> int:
-        """Remove those repositories for which GitHub gives no token: events may be late, and lists incomplete.
+    def remove_gone(self, repositories: Iterable[RepositoryKey], why: str) -> int:
+        """Remove the repositories for which GitHub gives no token: events may be late, and lists incomplete.
 
         Returns the number of dropped deliveries. Raises ForgeError.
         """
-        return sum(self.loses(repository, why) for repository in repositories if self._is_gone(repository))
+        return sum(self.remove(repository, why) for repository in repositories if self._is_gone(repository))
 
     def _is_gone(self, repository: RepositoryKey) -> bool:
-        """Whether it is gone; a suspended installation may come back."""
+        """Whether GitHub refuses a token for good; a suspended installation may come back."""
         refusal = self._refusal(repository)
         return refusal is not None and not isinstance(refusal, Suspended)
 
-    def _rests(self, repositories: Iterable[RepositoryKey]) -> bool:
-        """Whether the installation is suspended: not if GitHub gives a token for any of these."""
-        return all(self._refusal(repository) for repository in islice(repositories, ASKED))
+    def _is_suspended(self, repositories: Iterable[RepositoryKey]) -> bool:
+        """Whether the installation is suspended: not if GitHub gives a token for any of the first ones."""
+        return all(self._refusal(repository) for repository in islice(repositories, CHECKED))
 
     def _refusal(self, repository: RepositoryKey) -> NotInstalled | None:
         self.tokens.forget(repository)
@@ -181,22 +193,22 @@ class InstallationEvents:
             return None
         return None
 
-    def loses(self, repository: RepositoryKey, why: str) -> int:
+    def remove(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""
         self.tokens.forget(repository)
-        dropped = self._register().lost(repository, why)
+        dropped = self._register().mark_gone(repository, why)
         self.forget(repository)
         return dropped
 
-    def looks(self, repositories: Iterable[RepositoryKey], cause: str) -> int:
+    def schedule_catch_up(self, repositories: Iterable[RepositoryKey], cause: str) -> int:
         """Make these repositories catch up; returns how many were not scheduled already.
 
-        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing. To catch up in a repository that was never
-        read is to read its history, which is the least urgent of all.
+        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing. A repository that was never read catches up
+        by reading its history, which is the least urgent work.
         """
         app, _, name = cause.partition(":")
-        known = {row.repository: row for row in self.inbox.installations().repositories()}
-        rows = [known.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
+        existing = {row.repository: row for row in self.inbox.installations().repositories()}
+        rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
             Arrival(
                 f"{app}:catch-up-{row.repository.text}-{name}",
@@ -211,11 +223,11 @@ class InstallationEvents:
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
         return sum(sum(self.inbox.put(group)) for group in groups)
 
-    def _rest(self, repository: RepositoryKey) -> int:
-        """Drop the waiting deliveries of a repository that stays known; catching up will find everything."""
+    def _drop_waiting(self, repository: RepositoryKey) -> int:
+        """Drop the waiting deliveries of a repository that stays known; catching up will find everything again."""
         dropped = 0
-        while found := self.inbox.deliveries(state="waiting", repository=repository, limit=_MOST):
-            count = self.inbox.drop([each.seq for each in found], SUSPENDED)
+        while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_MOST):
+            count = self.inbox.drop([each.seq for each in waiting], SUSPENDED)
             dropped += count
             if not count:
                 break
@@ -223,12 +235,12 @@ class InstallationEvents:
         return dropped
 
 
-def _named(delivery: Delivery, key: str) -> list[RepositoryKey]:
+def _repositories_in(delivery: Delivery, key: str) -> list[RepositoryKey]:
     numbers = dict(delivery.extra).get(key, "").split(",")
     return [
-        RepositoryKey(delivery.repository.installation, int(each))
-        for each in numbers
-        if each.isascii() and each.isdigit()
+        RepositoryKey(delivery.repository.installation, int(number))
+        for number in numbers
+        if number.isascii() and number.isdigit()
     ]
 
 
@@ -236,9 +248,9 @@ def _app(delivery: Delivery) -> str:
     return delivery.id.partition(":")[0]
 
 
-def _looked(count: int) -> str:
+def _catch_up_outcome(count: int) -> str:
     return f"the App is at work: repositories to look at: {count}"
 
 
-def _dropped(why: str, count: int) -> str:
+def _drop_outcome(why: str, count: int) -> str:
     return f"{why}: deliveries dropped: {count}" if count else why

@@ -10,15 +10,17 @@ from typing import Literal
 
 from bot.domain.organisation import Visibility
 from bot.github.app import App
-from bot.server.database import DatabasePart, Row, Transaction, written
+from bot.server.database import DatabasePart, Row, Transaction, to_json
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
 
 
 class Installations(DatabasePart):
-    """Installations, repositories and the limits that they met."""
+    """The tables of installations, repositories and rate limits."""
 
-    def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
+    def store_installation(
+        self, installation: int, account: str, state: Literal["active", "suspended", "gone"]
+    ) -> None:
         self._change(
             "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
             " on conflict (id) do update set state = excluded.state, changed = excluded.changed,"
@@ -46,21 +48,21 @@ class Installations(DatabasePart):
         )
 
     def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
-        """Return the end of the last limit of any of these, 0 without one."""
+        """Return the end of the last limit of any of these resources; 0 without one."""
         sql = "select max(until) as until from pauses where installation = :id and resource in :resources"
         row = self._row(sql, id=installation, resources=list(resources))
         return int(row["until"] or 0) if row else 0
 
-    def paused(self, resources: Sequence[str]) -> int:
-        """Return how many installations are within a limit of any of these."""
+    def count_paused(self, resources: Sequence[str]) -> int:
+        """Return how many installations are within a limit of any of these resources."""
         sql = "select count(distinct installation) as paused from pauses where until > :now and resource in :resources"
         row = self._row(sql, now=self.now(), resources=list(resources))
         return int(row["paused"]) if row else 0
 
-    def seen(
+    def store_repository(
         self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None = None
     ) -> None:
-        """Store the current name and visibility (None: unknown) of a repository; one that was gone is active again."""
+        """Store the current name and visibility (None: unknown) of a repository; a gone one becomes active again."""
         self._change(
             "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
             " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
@@ -72,23 +74,23 @@ class Installations(DatabasePart):
             known=visibility.value if visibility else "",
         )
 
-    def share(self, repository: RepositoryKey, shares: Sequence[str]) -> None:
-        """Store with which repositories a private one shares its threads."""
+    def store_shares(self, repository: RepositoryKey, shares: Sequence[str]) -> None:
+        """Store the repositories with which a private one shares its threads."""
         sql = "update repositories set shares = :shares where key = :key"
-        self._change(sql, shares=written(shares), key=repository.text)
+        self._change(sql, shares=to_json(shares), key=repository.text)
 
-    def gone(self, repository: RepositoryKey, why: str) -> int:
+    def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         now = self.now()
-        with self._opened() as losing:
-            losing.change(
+        with self._transaction() as transaction:
+            transaction.change(
                 "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
                 " on conflict (key) do update set state = 'gone', changed = excluded.changed",
                 key=repository.text,
                 now=now,
             )
-            note_gone(losing, repository, now)
-            return losing.change(
+            note_gone(transaction, repository, now)
+            return transaction.change(
                 "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
                 " where repository = :repository and state = 'waiting'",
                 why=why,
@@ -99,15 +101,15 @@ class Installations(DatabasePart):
     def repository(self, repository: RepositoryKey) -> RepositoryRow:
         """Return the row of a repository, an empty one if it is unknown."""
         row = self._row("select * from repositories where key = :key", key=repository.text)
-        return repository_row(row) if row else RepositoryRow(repository)
+        return parse_repository(row) if row else RepositoryRow(repository)
 
-    def unread(self, keys: Sequence[str]) -> frozenset[str]:
-        """Return the keys of those repositories whose history was never read completely, unknown ones too."""
-        found = self._rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
-        return frozenset(keys) - {row["key"] for row in found} - {key for key in keys if key.endswith("-0")}
+    def unread_keys(self, keys: Sequence[str]) -> frozenset[str]:
+        """Return the keys of repositories whose history was never read completely, including unknown ones."""
+        rows = self._rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
+        return frozenset(keys) - {row["key"] for row in rows} - {key for key in keys if key.endswith("-0")}
 
     def pauses(self, resources: Sequence[str]) -> dict[int, Instant]:
-        """Return the end of the last limit of any of these, for each installation that has one."""
+        """Return the end of the last limit of any of these resources, for each installation that has one."""
         sql = "select installation, max(until) as until from pauses where resource in :resources group by installation"
         return {row["installation"]: int(row["until"]) for row in self._rows(sql, resources=list(resources))}
 
@@ -115,13 +117,13 @@ class Installations(DatabasePart):
         return {row["id"]: row["state"] for row in self._rows("select id, state from installations")}
 
     def repositories(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
-        """Return the repositories that are not gone and had a run since then; all for 0."""
+        """Return the repositories that are not gone and had a run since ``active_since``; all of them for 0."""
         sql = "select * from repositories where state <> 'gone' and last_run >= :since"
-        found = [repository_row(row) for row in self._rows(sql, since=active_since)]
-        return sorted((row for row in found if row.repository.number), key=lambda row: row.repository)
+        rows = [parse_repository(row) for row in self._rows(sql, since=active_since)]
+        return sorted((row for row in rows if row.repository.number), key=lambda row: row.repository)
 
-    def began(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
-        """Store that a repository has work, with the name in a payload if no name is known."""
+    def record_work(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
+        """Store that a repository has work, with the payload's name for it if none is known."""
         self._change(
             "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key) do"
             " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
@@ -131,7 +133,7 @@ class Installations(DatabasePart):
             private=int(private),
         )
 
-    def keep(self, row: RepositoryRow) -> None:
+    def store_run_state(self, row: RepositoryRow) -> None:
         """Store the state after a run."""
         self._change(
             "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
@@ -139,7 +141,7 @@ class Installations(DatabasePart):
             " where key = :key",
             key=row.repository.text,
             cursor=row.cursor,
-            pushes=written(row.pushes),
+            pushes=to_json(row.pushes),
             last_run=row.last_run,
             backoff=row.backoff,
             unread=int(row.is_unread),
@@ -148,24 +150,24 @@ class Installations(DatabasePart):
         )
 
     def purge(self, before: Instant) -> None:
-        with self._opened() as purging:
+        with self._transaction() as transaction:
             for table in ("repositories", "installations"):
-                purging.change(
+                transaction.change(
                     f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (our own names)
                     before=before,
                 )
-            purging.change(
+            transaction.change(
                 "delete from organisation_shown"
                 " where not exists (select 1 from repositories where key = organisation_shown.repository)"
             )
-            purging.change("delete from pauses where until < :before", before=before)
+            transaction.change("delete from pauses where until < :before", before=before)
 
 
-def within(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
+def installations_in(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
     return Installations(lambda: nullcontext(transaction), now)
 
 
-def repository_row(row: Row) -> RepositoryRow:
+def parse_repository(row: Row) -> RepositoryRow:
     return RepositoryRow(
         repository=RepositoryKey.of(row["key"]),
         name=row["name"],
@@ -187,53 +189,53 @@ def _visibility(stored: str) -> Visibility:
 
 
 SPARE = 20 * 60_000
-"""Milliseconds that a token is still valid when handed out: longer than `bot.server.worker.HANGING`."""
+"""Milliseconds for which a token is at least valid when handed out: longer than `bot.server.worker.HANGING`."""
 
 LIFE = 60 * 60_000
-"""Milliseconds that GitHub's tokens live, whatever our own clock says."""
+"""Milliseconds that GitHub's tokens live, even if our own clock is off."""
 
 
 class TokenCache:
-    """Requests each token once an hour. Safe for several threads.
+    """Requests each token once an hour. Thread-safe.
 
     The name of a repository comes with its token, so the token has to be forgotten after a rename or a transfer. A
-    token that was requested before `forget` is not kept after it.
+    token that was requested before `forget` is not cached after it.
     """
 
     def __init__(self, api: App) -> None:
         self._api = api
-        self._kept: dict[RepositoryKey, Grant] = {}
-        self._forgotten = 0
+        self._grants: dict[RepositoryKey, Grant] = {}
+        self._forget_count = 0
         self._lock = threading.Lock()
 
     def grant(self, repository: RepositoryKey, now: Instant) -> Grant:
         """Return a token valid for 20 minutes, and the repository's current name. Raises NotInstalled, ForgeError."""
         with self._lock:
-            kept, forgotten = self._kept.get(repository), self._forgotten
-        if kept is not None and now + SPARE <= kept.expires_at:
-            return kept
-        minted = self._api.create_token(repository.installation, repository.number)
-        ends = min(minted.expires_at, now + LIFE)
-        fresh = Grant(
+            cached, forget_count = self._grants.get(repository), self._forget_count
+        if cached is not None and now + SPARE <= cached.expires_at:
+            return cached
+        token = self._api.create_token(repository.installation, repository.number)
+        expires_at = min(token.expires_at, now + LIFE)
+        new_grant = Grant(
             repository,
-            minted.token,
-            minted.full_name,
-            private=minted.private,
-            expires_at=ends,
-            visibility=minted.visibility,
+            token.token,
+            token.full_name,
+            private=token.private,
+            expires_at=expires_at,
+            visibility=token.visibility,
             asked_at=now,
         )
         with self._lock:
-            self._kept = {each: grant for each, grant in self._kept.items() if grant.expires_at > now}
-            if forgotten == self._forgotten:
-                self._kept[repository] = fresh
-        return fresh
+            self._grants = {each: grant for each, grant in self._grants.items() if grant.expires_at > now}
+            if forget_count == self._forget_count:
+                self._grants[repository] = new_grant
+        return new_grant
 
     def forget(self, repository: RepositoryKey | None = None, installation: int = 0) -> None:
         """Forget the tokens of a repository or an installation, or all tokens."""
         with self._lock:
-            self._forgotten += 1
-            for each in list(self._kept):
-                is_meant = each == repository or each.installation == installation
-                if is_meant or (repository is None and not installation):
-                    del self._kept[each]
+            self._forget_count += 1
+            for each in list(self._grants):
+                is_match = each == repository or each.installation == installation
+                if is_match or (repository is None and not installation):
+                    del self._grants[each]

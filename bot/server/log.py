@@ -1,4 +1,4 @@
-"""Writes the log: one JSON object per line, with the delivery that it is about, and without secrets."""
+"""Writes the log: one JSON object per line, with the delivery it is about, and without secrets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Literal, TextIO
 from urllib.parse import unquote
 
-from bot.errors import PrecedentError, bug
+from bot.errors import PrecedentError, bug_report
 
 HIDDEN = "[hidden]"
 MOST = 2_000
-"""Characters of one text; the rest is cut."""
+"""Characters of one text; the rest is cut off."""
 
 _STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
 _TOKENS = re.compile(
@@ -49,10 +49,10 @@ def log_fields(**fields: str) -> Iterator[None]:
         _shared.reset(token)
 
 
-class Lines(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """Formats records as lines. Texts in ``secrets``, and anything that looks like a credential, are removed.
 
-    An exception appears with its class and place, never with its text, which may contain a stranger's words. Values
+    An exception appears with its class and location, never with its text, which may contain a stranger's words. Values
     in ``extra`` become fields.
     """
 
@@ -69,7 +69,7 @@ class Lines(logging.Formatter):
         self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {
+        line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": self._clean(record.getMessage()),
@@ -79,11 +79,11 @@ class Lines(logging.Formatter):
         own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         fields = {name: self._field(value) for name, value in {**_shared.get(), **own}.items()}
         if record.exc_info and record.exc_info[1]:
-            fields["error"] = self._clean(told(record.exc_info[1]))
+            fields["error"] = self._clean(describe_error(record.exc_info[1]))
         if self._form == "json":
-            return json.dumps(said | fields)
+            return json.dumps(line | fields)
         rest = "".join(f" {name}={value}" for name, value in fields.items())
-        return f"{said['time']} {said['level']}: {said['message']}{rest}"
+        return f"{line['time']} {line['level']}: {line['message']}{rest}"
 
     def _field(self, value: object) -> object:
         return value if value is None or isinstance(value, bool | int | float) else self._clean(str(value))
@@ -94,8 +94,8 @@ class Lines(logging.Formatter):
         return text if len(text) <= MOST else f"{text[:MOST]}…"
 
 
-def told(error: BaseException) -> str:
-    """Return the class of an exception and the last places it passed."""
+def describe_error(error: BaseException) -> str:
+    """Return the class of an exception and the innermost frames of its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     places = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-8:])
     return f"{type(error).__name__} at {places}" if places else type(error).__name__
@@ -104,10 +104,10 @@ def told(error: BaseException) -> str:
 def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
     """Write all logs of this process, including those of libraries, to ``stream`` (stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Lines(form, (*secrets, *_collector_keys(os.environ))))
+    handler.setFormatter(LogFormatter(form, (*secrets, *_collector_keys(os.environ))))
     root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
+    for former in list(root.handlers):
+        root.removeHandler(former)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("bot").setLevel(logging.INFO)
@@ -118,12 +118,12 @@ def hide(secrets: Iterable[str]) -> None:
     """Also keep these texts out of the log of this process, from now on."""
     texts = list(secrets)
     for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, Lines):
+        if isinstance(handler.formatter, LogFormatter):
             handler.formatter.hide(texts)
 
 
 def _collector_keys(environ: Mapping[str, str]) -> Iterator[str]:
-    """The values of the headers for a collector of traces, of which its library may complain."""
+    """The header values for a trace collector, which its library may log when it complains."""
     for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"):
         for header in environ.get(name, "").split(","):
             value = header.partition("=")[2].strip() or header.strip()
@@ -134,20 +134,20 @@ class Bug(PrecedentError):
     """An unexpected error; its message is the line for a report."""
 
 
-def caught(call: Callable[[], object]) -> PrecedentError | None:
-    """Call it and return its error, an unexpected one as a `Bug`. Only what ends the process passes through.
+def catch_error(call: Callable[[], object]) -> PrecedentError | None:
+    """Call it and return its error, an unexpected one as a `Bug`. Only what ends the process is raised.
 
-    The threads of the server go on after a bug.
+    The server's threads keep running after a bug.
     """
     try:
         call()
     except PrecedentError as error:
         return error
     except Exception as error:  # noqa: BLE001 - nothing above a thread would report a bug
-        return Bug(bug(error))
+        return Bug(bug_report(error))
     return None
 
 
-def guarded(call: Callable[[], object]) -> str:
-    """Call it and return what went wrong in one line, "" if nothing did."""
-    return "; ".join(line.strip() for line in str(caught(call) or "").splitlines() if line.strip())
+def run_guarded(call: Callable[[], object]) -> str:
+    """Call it and return what went wrong in one line; "" if nothing did."""
+    return "; ".join(line.strip() for line in str(catch_error(call) or "").splitlines() if line.strip())

@@ -16,10 +16,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from bot.github.errors import OF_ALL
-from bot.server.health import alive
+from bot.server.health import live_workers
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
-from bot.server.model import WORKER, Instant, Tallies
+from bot.server.model import WORKER, Counters, Instant
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP, SEARCHES
 
@@ -38,7 +38,7 @@ COUNTERS = {
 """Name → its labels and help text."""
 
 FORMER = {"precedent_turns_total": "precedent_runs_total"}
-"""The former name of a counter, exported for one more release → its name."""
+"""The former name of a counter, exported for one more release → its present name."""
 
 STAGES = "precedent_stage_seconds"
 RECEIVED = "precedent_receive_seconds"
@@ -49,21 +49,23 @@ QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Answered(Histogram):
-    """The time that answers to deliveries took in this process."""
+class ReceiveHistogram(Histogram):
+    """How long this process took to answer deliveries."""
 
     def __init__(self) -> None:
         super().__init__(RECEIVED, "Time until a delivery was answered", buckets=QUICK, registry=None)
 
 
-def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
-    """Return the page of metrics of this process and, with ``for_all``, of all. Raises WorldError without the database.
+def render(inbox: Inbox, answered: ReceiveHistogram, now: Instant, *, for_all: bool = True) -> bytes:
+    """Render the metrics of this process and, with ``for_all``, of all. Raises WorldError without the database.
 
     Only one process per database exports those of all, so that sums over processes count nothing twice.
     """
     registry = CollectorRegistry(auto_describe=False)
-    tells = _gauge("tells_for_all", "1 if this process exports the metrics of all processes, else 0", int(for_all))
-    registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, *answered.collect()]))
+    leader_gauge = _gauge(
+        "tells_for_all", "1 if this process exports the metrics of all processes, else 0", int(for_all)
+    )
+    registry.register(_Page([*(_families(inbox, now) if for_all else ()), leader_gauge, *answered.collect()]))
     return generate_latest(registry)
 
 
@@ -76,18 +78,20 @@ class _Page(Collector):
 
 
 def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
-    tallies = inbox.counters()
-    yield from (_counter(name, tallies) for name in COUNTERS)
-    yield _stages(tallies)
+    totals = inbox.counters()
+    yield from (_counter(name, totals) for name in COUNTERS)
+    yield _stage_histogram(totals)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
     for state, count in inbox.counts().items():
         jobs.add_metric([state], count)
     yield jobs
     oldest = inbox.oldest_waiting()
     yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
-    yield _gauge("workers", "Running workers", len(alive(inbox.heartbeats(), now)))
+    yield _gauge("workers", "Running workers", len(live_workers(inbox.heartbeats(), now)))
     yield _gauge(
-        "paused_installations", "Installations that wait for a rate limit to end", inbox.installations().paused(OF_ALL)
+        "paused_installations",
+        "Installations that wait for a rate limit to end",
+        inbox.installations().count_paused(OF_ALL),
     )
     left = GaugeMetricFamily(
         "precedent_api_requests_left",
@@ -97,19 +101,19 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     for scarcest in inbox.budgets().scarcest():
         left.add_metric([scarcest.resource], scarcest.left)
     yield left
-    yield from _organisation(inbox, now)
+    yield from _organisation_gauges(inbox, now)
 
 
-def _organisation(inbox: Inbox, now: Instant) -> Iterator[Metric]:
+def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     """The organisation's index as its workers see it; nothing without one."""
-    waiting = OrganisationChanges(inbox.database, inbox.queue, inbox.now).waiting()
-    if waiting is None:
+    backlog = OrganisationChanges(inbox.database, inbox.queue, inbox.now).backlog()
+    if backlog is None:
         return
-    many, oldest = waiting
-    beats = inbox.heartbeats()
-    told = [int(beats[f"{WORKER}{name}"][1].get(INDEX_UP, 1)) for name in alive(beats, now)]
-    yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(told, default=1))
-    yield _gauge("organisation_waiting", "Changes that wait to be brought into the organisation's index", many)
+    count, oldest = backlog
+    heartbeats = inbox.heartbeats()
+    states = [int(heartbeats[f"{WORKER}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
+    yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
+    yield _gauge("organisation_waiting", "Changes that wait to be brought into the organisation's index", count)
     seconds = (now - oldest) / 1000 if oldest else 0
     yield _gauge("organisation_oldest_seconds", "Age of the oldest change that waits for it", seconds)
 
@@ -118,29 +122,31 @@ def _gauge(name: str, about: str, value: float) -> Metric:
     return GaugeMetricFamily(f"precedent_{name}", about, value=value)
 
 
-def _counter(name: str, tallies: Tallies) -> Metric:
+def _counter(name: str, totals: Counters) -> Metric:
     labels, about = COUNTERS[name]
-    found = CounterMetricFamily(name, about, labels=labels)
-    for (key, values), much in sorted(tallies.items()):
+    family = CounterMetricFamily(name, about, labels=labels)
+    for (key, values), amount in sorted(totals.items()):
         if key == FORMER.get(name, name) and len(values) == len(labels):
-            found.add_metric(values, much)
-    return found
+            family.add_metric(values, amount)
+    return family
 
 
-def _stages(tallies: Tallies) -> Metric:
-    found = HistogramMetricFamily(STAGES, "Duration of the stages of runs", labels=["stage"])
-    sums = {values[0]: much for (key, values), much in tallies.items() if key == f"{STAGES}_sum" and len(values) == 1}
+def _stage_histogram(totals: Counters) -> Metric:
+    family = HistogramMetricFamily(STAGES, "Duration of the stages of runs", labels=["stage"])
+    sums = {
+        values[0]: amount for (key, values), amount in totals.items() if key == f"{STAGES}_sum" and len(values) == 1
+    }
     for stage, seconds in sorted(sums.items()):
         counts = {
-            values[1]: int(much)
-            for (key, values), much in tallies.items()
+            values[1]: int(amount)
+            for (key, values), amount in totals.items()
             if key == f"{STAGES}_bucket" and len(values) == 2 and values[0] == stage
         }
-        found.add_metric([stage], _summed(counts, counts.get("+Inf", 0), BUCKETS), seconds)
-    return found
+        family.add_metric([stage], _cumulative_buckets(counts, counts.get("+Inf", 0), BUCKETS), seconds)
+    return family
 
 
-def _summed(counts: Mapping[str, int], above: int, ends: Sequence[float]) -> list[tuple[str, float]]:
+def _cumulative_buckets(counts: Mapping[str, int], overflow: int, bounds: Sequence[float]) -> list[tuple[str, float]]:
     """Cumulative buckets, as Prometheus expects them, from separate counts."""
-    alone = [*(counts.get(str(end), 0) for end in ends), above]
-    return list(zip([*map(str, ends), "+Inf"], map(float, accumulate(alone)), strict=True))
+    separate = [*(counts.get(str(end), 0) for end in bounds), overflow]
+    return list(zip([*map(str, bounds), "+Inf"], map(float, accumulate(separate)), strict=True))

@@ -1,4 +1,4 @@
-"""The values of the webhook server: repository keys, deliveries, runs and results. None has text of an issue."""
+"""The values of the webhook server: repository keys, deliveries, runs and results. None contains issue text."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Priority(IntEnum):
     """A new issue, or a command."""
     CHANGE = 1
     CATCH_UP = 2
-    """What was missed, and the server's own tasks."""
+    """Missed changes, and the server's own tasks."""
     HISTORY = 3
-    """A reading of the whole history goes on."""
+    """The next part of a whole history."""
 
 
 _KEY = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
@@ -61,10 +61,10 @@ class RepositoryKey:
     @classmethod
     def of(cls, text: str) -> RepositoryKey:
         """The key with this text. Raises ValueError for anything else."""
-        found = _KEY.fullmatch(text)
-        if found is None:
+        match = _KEY.fullmatch(text)
+        if match is None:
             raise ValueError(f"{text!r} is no repository key")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedDelivery:
     """A delivery answered with 202 and not stored.
 
     ``why``: "unknown event", "our own comment", "ping", "not the default branch", "the repository is excluded".
@@ -110,10 +110,10 @@ class Dropped:
 class Delivery:
     """A row of the inbox. ``seq`` is the order of arrival.
 
-    ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended; while it waits, 1 means that a worker
-    died with it and others, 2 or more that it died with it alone, each further time one more. ``run`` is its present
-    or last run. ``matches`` are the issues that were shown, each with its similarity in 0..1; ``nearest`` the most
-    similar ones, shown or not, each also with the kinds of its reasons, without their words.
+    ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended. While it waits, 1 means that a worker
+    died in a run of it and others; 2 or more, that it died in a run of it alone, one more each time. ``run`` is its
+    current or last run. ``matches`` are the issues that were shown, each with its similarity in 0..1; ``nearest`` the
+    most similar ones, shown or not, each also with the kinds of its reasons, without their words.
     """
 
     seq: int
@@ -142,8 +142,8 @@ class Delivery:
 class Lease:
     """The right to work on ``key``, until it is finished, or runs out because nobody renewed it.
 
-    ``id`` is new for each claim: whoever lost the key can finish nothing. ``is_history``: it is one of those that read
-    a whole history, of which only some are leased at once.
+    ``id`` is new for each claim: whoever lost the key can finish nothing. ``is_history``: its run reads a
+    whole history; only some of these are leased at once.
     """
 
     key: str
@@ -164,7 +164,7 @@ class PendingWork:
 
     @property
     def id(self) -> str:
-        """The run: one for each lease."""
+        """The id of the run: one run for each lease."""
         return self.lease.id
 
 
@@ -188,9 +188,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """What a run read of a history that is not read completely: ``read`` threads are by now, in this run or earlier.
+    """Progress in an unfinished history: ``read`` threads so far, in this run or earlier.
 
-    ``before`` and after it so many were ``left``, -1 if GitHub did not say.
+    Threads still unread: ``before`` the run, and ``left`` after it; -1 if GitHub did not say.
     """
 
     read: int
@@ -203,12 +203,12 @@ class RunReport:
     """What a run reports besides its results: stages in seconds, times of its pushes, counts of requests.
 
     ``notes`` are our own lines, without text of an issue. ``cursor`` is how far memory has read, ``threads`` how many
-    it holds, -1 if the run did not get to know. ``requeue_after`` is when to look again, 0 for not before something
-    happens, ``urgency`` how urgent that is if it is not at once, which is to read history on; ``backoff`` is how far
-    off it is in milliseconds, for the run that comes then. ``is_unread``: the repository's history was never read
-    completely; None if the run did not get that far. ``history``: the part of a history that it read, None if nothing
-    of one is left. ``rates``: what is left of GitHub's limits. ``changed``: the threads that it changed in memory.
-    ``people``: a fingerprint of ``ignore.people``, None if the run did not read the settings.
+    it holds, -1 if unknown. ``requeue_after`` is when to look again, 0 for not before something happens; ``urgency`` is
+    the priority of that, unless it is at once, which continues a history; ``backoff`` is the delay until then in
+    milliseconds, for the next run. ``is_unread``: the repository's history was never read completely; None if the run
+    did not get that far. ``history``: the part of a history that it read, None if none is left. ``rates``: what is
+    left of GitHub's limits. ``changed``: the threads that it changed in memory. ``people``: a fingerprint of
+    ``ignore.people``, None if the run did not read the settings.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -283,7 +283,7 @@ class RepositoryRow:
     shares: tuple[str, ...] = ()
 
 
-Tallies = Mapping[tuple[str, tuple[str, ...]], float]
+Counters = Mapping[tuple[str, tuple[str, ...]], float]
 """(name, labels) → how much."""
 
 Note = Mapping[str, str | int]
@@ -294,12 +294,12 @@ WORKER = "worker:"
 
 STATES: tuple[State, ...] = get_args(State)
 COUNTED = 100_000
-"""Deliveries of a state that are counted by default, as counting happens every few seconds."""
+"""By default, counting stops at this many deliveries of a state, as it happens every few seconds."""
 
 
-class Full(Exception):
+class ReceiveQueueFull(Exception):
     """Too many deliveries wait to be stored. Answered with 503."""
 
 
-class Stopping(WorldError):
-    """The process ends; another one goes on with its work."""
+class ServerStopping(WorldError):
+    """The process is ending; another one continues its work."""

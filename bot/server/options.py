@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from bot.errors import UserError, WorldError
 from bot.server.scope import RepositoryScope
-from bot.settings.schema import SettingRule, SettingsError, Value, checked, rules, setting
+from bot.settings.schema import SettingRule, SettingsError, Value, check_value, rules, setting
 
 PREFIX = "PRECEDENT_"
 FLAGS = ("data", "database_url", "organisation", "host", "port", "workers", "jobs")
@@ -26,7 +26,7 @@ WORKING = ("app_id", "private_key")
 
 REQUIRED = (*WORKING, "webhook_secret")
 WORKER_NAME = "name"
-"""What `serve` calls a worker's own name among the options that it sends."""
+"""The key of a worker's name among the options that `serve` sends it."""
 
 RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
@@ -109,7 +109,7 @@ class ServerOptions:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """All texts that must be in no log."""
+        """All texts that must never be logged."""
         password = urlsplit(self.database_url).password or ""
         passwords = (self.status_password, self.operator_password, password, unquote(password))
         texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, *passwords)
@@ -136,28 +136,28 @@ def read_options(
 
     Raises Misconfigured with everything that is missing or invalid, without secrets in the message.
     """
-    faults: list[str] = list(_misspelt(environ))
-    given: dict[str, object] = {}
-    tried = set()
+    faults: list[str] = list(_misspelt_variables(environ))
+    values: dict[str, object] = {}
+    supplied = set()
     for name, (rule, default) in rules(ServerOptions).items():
         assert not isinstance(default, type)
-        where, text = _found(name, environ, flags or {}, faults.append)
+        source, text = _look_up(name, environ, flags or {}, faults.append)
         if text:
-            tried.add(name)
+            supplied.add(name)
             try:
-                given[name] = _value(where, text, rule, default)
+                values[name] = _parse_value(source, text, rule, default)
             except SettingsError as error:
                 faults.append(str(error))
-        elif name in required and not any(fault.startswith(where) for fault in faults):
-            faults.append(f"{where} is missing: {_what(name)}")
-    faults += _together(tried)
-    faults += _alike(given)
+        elif name in required and not any(fault.startswith(source) for fault in faults):
+            faults.append(f"{source} is missing: {_explain(name)}")
+    faults += _missing_address(supplied)
+    faults += _same_passwords(values)
     if faults:
         raise Misconfigured(faults)
-    options = replace(ServerOptions(), **given)  # type: ignore[arg-type]
-    place = options.organisation
-    if place and "://" not in place:
-        options = replace(options, organisation=str(Path(place).absolute()))
+    options = replace(ServerOptions(), **values)  # type: ignore[arg-type]
+    index = options.organisation
+    if index and "://" not in index:
+        options = replace(options, organisation=str(Path(index).absolute()))
     return replace(options, data=options.data.absolute())
 
 
@@ -169,10 +169,10 @@ def secret_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 def read_secret(name: str, file: str) -> str:
     """Read a secret from its file. Raises SettingsError, whose message does not show it."""
-    return _secret(variable(name), _content(variable(name), file))
+    return _check_secret(variable(name), _read_file(variable(name), file))
 
 
-def packed(options: ServerOptions) -> dict[str, str]:
+def worker_environment(options: ServerOptions) -> dict[str, str]:
     """Return the variables from which `read_options` restores these options for a worker, without `RECEIVING`."""
     values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in RECEIVING}
     texts = {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
@@ -185,65 +185,65 @@ def forget_secrets(environ: MutableMapping[str, str]) -> None:
         environ.pop(variable(name), None)
 
 
-def _found(
+def _look_up(
     name: str, environ: Mapping[str, str], flags: Mapping[str, object], fault: Callable[[str], None]
 ) -> tuple[str, str]:
     """The source and the text of an option; "" if it is missing or its file cannot be read, which is reported."""
     if name in flags and flags[name] not in (None, ""):
         return f"--{name.replace('_', '-')}", str(flags[name])
-    where = variable(name)
-    text, file = environ.get(where, "").strip(), environ.get(f"{where}_FILE", "").strip()
+    source = variable(name)
+    text, file = environ.get(source, "").strip(), environ.get(f"{source}_FILE", "").strip()
     if not file or not is_secret(name):
-        return where, text
+        return source, text
     if text:
-        fault(f"{where} and {where}_FILE are both set: leave one out")
-        return where, ""
+        fault(f"{source} and {source}_FILE are both set: leave one out")
+        return source, ""
     try:
-        return where, _content(where, file)
+        return source, _read_file(source, file)
     except SettingsError as error:
         fault(str(error))
-        return where, ""
+        return source, ""
 
 
-def _content(where: str, file: str) -> str:
+def _read_file(source: str, file: str) -> str:
     """The text in the file of a secret, not checked yet."""
     try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(MAX_SECRET + 1).decode("utf-8").strip()
+        with Path(file).open("rb") as handle:
+            content = handle.read(MAX_SECRET + 1).decode("utf-8").strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise SettingsError(f"{where}_FILE cannot be read: {why}") from None
+        raise SettingsError(f"{source}_FILE cannot be read: {why}") from None
     if not content:
-        raise SettingsError(f"{where}_FILE is empty: write the value into it")
+        raise SettingsError(f"{source}_FILE is empty: write the value into it")
     return content
 
 
-def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> object:
+def _parse_value(source: str, text: str, rule: SettingRule, default: Value | Path) -> object:
     if isinstance(default, Path):
-        return Path(str(checked(where, text, rule, str(default))))
+        return Path(str(check_value(source, text, rule, str(default))))
     if isinstance(default, tuple):
-        return checked(where, re.findall(r"[^\s,]+", text), rule, default)
+        return check_value(source, re.findall(r"[^\s,]+", text), rule, default)
     if rule.secret:
-        return _secret(where, text)
+        return _check_secret(source, text)
     if isinstance(default, int):
-        return checked(where, int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text, rule, default)
-    value = checked(where, text, rule, default)
-    return _reached(where, str(value)) if rule.wording == _ADDRESS["wording"] else value
+        return check_value(source, int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text, rule, default)
+    value = check_value(source, text, rule, default)
+    return _check_address(source, str(value)) if rule.wording == _ADDRESS["wording"] else value
 
 
-def _secret(where: str, text: str) -> str:
+def _check_secret(source: str, text: str) -> str:
     """Check a secret. Mistakes are reported without showing it."""
-    name = where.removeprefix(PREFIX).removeprefix("--").replace("-", "_").lower()
+    name = source.removeprefix(PREFIX).removeprefix("--").replace("-", "_").lower()
     if len(text) > MAX_SECRET:
-        raise SettingsError(f"{where} is longer than {MAX_SECRET:,} characters")
+        raise SettingsError(f"{source} is longer than {MAX_SECRET:,} characters")
     if name == "private_key":
         text = text.replace("\\n", "\n")
         if not _PEM.fullmatch(text):
-            raise SettingsError(f"{where} is no private key in PEM: give the file that GitHub made, as it is")
+            raise SettingsError(f"{source} is no private key in PEM: give the file that GitHub made, as it is")
     elif name == "database_url" and not _is_database(text):
-        raise SettingsError(f"{where} must be like postgresql://user:password@host/database")
+        raise SettingsError(f"{source} must be like postgresql://user:password@host/database")
     elif len(text) < LEAST.get(name, 0):
-        raise SettingsError(f"{where} is shorter than {LEAST[name]} characters: make a longer one at random")
+        raise SettingsError(f"{source} is shorter than {LEAST[name]} characters: make a longer one at random")
     return text
 
 
@@ -255,34 +255,34 @@ def _is_database(text: str) -> bool:
         return False
 
 
-def _reached(where: str, address: str) -> str:
-    """Tokens are sent there, so it must be encrypted."""
+def _check_address(source: str, address: str) -> str:
+    """Require https, except for local addresses, as tokens are sent there."""
     try:
         parts = urlsplit(address)
-        fine = bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL) and parts.port != 0
+        is_valid = bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL) and parts.port != 0
     except ValueError:
-        fine = False
-    if not fine:
-        raise SettingsError(f"{where} must begin with https://, as tokens are sent there")
+        is_valid = False
+    if not is_valid:
+        raise SettingsError(f"{source} must begin with https://, as tokens are sent there")
     return address.rstrip("/")
 
 
-def _together(tried: set[str]) -> list[str]:
-    one = {"server_url", "api_url"} & tried
-    if len(one) != 1:
+def _missing_address(supplied: set[str]) -> list[str]:
+    given = {"server_url", "api_url"} & supplied
+    if len(given) != 1:
         return []
-    (there,), (missing,) = one, {"server_url", "api_url"} - one
-    return [f"{variable(missing)} is missing: it is given together with {variable(there)}"]
+    (present,), (missing,) = given, {"server_url", "api_url"} - given
+    return [f"{variable(missing)} is missing: it is given together with {variable(present)}"]
 
 
-def _alike(given: Mapping[str, object]) -> list[str]:
-    passwords = [given.get(name) for name in ("operator_password", "status_password")]
+def _same_passwords(values: Mapping[str, object]) -> list[str]:
+    passwords = [values.get(name) for name in ("operator_password", "status_password")]
     if not all(passwords) or len(set(passwords)) == 2:
         return []
     return [f"{variable('operator_password')} must differ from {variable('status_password')}"]
 
 
-def _misspelt(environ: Mapping[str, str]) -> list[str]:
+def _misspelt_variables(environ: Mapping[str, str]) -> list[str]:
     known = [variable(each.name) for each in fields(ServerOptions)]
     known += [f"{variable(name)}_FILE" for name in secret_names()]
     faults = []
@@ -293,17 +293,17 @@ def _misspelt(environ: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def _what(name: str) -> str:
+def _explain(name: str) -> str:
     rule, _ = rules(ServerOptions)[name]
     also = f", or the name of a file that holds it in {variable(name)}_FILE" if rule.secret else ""
     return rule.explanation[0].lower() + rule.explanation[1:].rstrip(".") + also
 
 
-# Without a given password for the status page, one is made at the first start and kept in a file of the folder.
+# If no password is set for the status page, the first start makes one and keeps it in a file in the data folder.
 
 
 BYTES = 24
-"""Random bytes in it."""
+"""Random bytes in a generated password."""
 
 REMEDY = "remove it, and another one is made at the next start"
 
@@ -313,42 +313,42 @@ def password_file(folder: Path) -> Path:
 
 
 def stored_password(folder: Path) -> str:
-    """Return the password of an earlier start, "" without a file. Raises UserError for a useless file."""
+    """Return the password of an earlier start, "" without a file. Raises UserError for an unusable file."""
     file = password_file(folder)
     try:
-        found = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         why = "it is a link" if file.is_symlink() else error.strerror
         raise UserError(f"{file} cannot be read ({why}): {REMEDY}") from None
     try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UserError(f"{file} is no file: {REMEDY}")
-        return _usable(file, os.read(found, MAX_SECRET + 1))
+        return _check_password(file, os.read(descriptor, MAX_SECRET + 1))
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def new_password(folder: Path) -> str:
     """Make and store a new password, readable only by this account. Raises WorldError."""
     file, password = password_file(folder), secrets.token_urlsafe(BYTES)
     try:
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise WorldError(f"{file} cannot be made ({error.strerror}): see who may write there") from None
     try:
-        with os.fdopen(opened, "w", encoding="ascii") as written:
-            written.write(f"{password}\n")
-            written.flush()
-            os.fsync(opened)
+        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
+            handle.write(f"{password}\n")
+            handle.flush()
+            os.fsync(descriptor)
     except OSError as error:
         file.unlink(missing_ok=True)  # half a password would be refused at every start
         raise WorldError(f"{file} cannot be written ({error.strerror}): make room") from None
     return password
 
 
-def _usable(file: Path, content: bytes) -> str:
+def _check_password(file: Path, content: bytes) -> str:
     try:
         text = content.decode("utf-8").strip()
     except ValueError:

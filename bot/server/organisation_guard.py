@@ -1,4 +1,4 @@
-"""Stands before the organisation's index: rests after a failure, tells of trouble once, and counts searches."""
+"""Guards the organisation's index: rests after a failure, reports trouble once, and counts searches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import WorldError
 from bot.recall.candidates import Candidates, OrganisationUnavailable
-from bot.server.log import caught
-from bot.server.model import Tallies
+from bot.server.log import catch_error
+from bot.server.model import Counters
 
 REST = 30.0
-"""Seconds after a failure in which the index is not asked, so that nobody waits for it."""
+"""Seconds after a failure during which the index is not used, so that nobody waits for it."""
 
 REPAIR_AFTER = 300.0
 """Seconds of failures, other than timeouts, after which the index counts as damaged."""
@@ -29,7 +29,7 @@ DOWN = 120.0
 """Seconds after its last failure during which the index counts as down, unless it has answered since."""
 
 INDEX_UP = "index_up"
-"""What a worker tells with its heartbeats, 1 or 0."""
+"""The field in a worker's heartbeats, 1 or 0."""
 
 SEARCHES = "precedent_organisation_searches_total"
 """Labels: the result: found, nothing, failed, or resting."""
@@ -39,13 +39,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Use = Literal["search", "write"]
-"""What an index is asked for: one may go well while the other fails, so each has its own rest and ends its own trouble.
+"""How an index is used. One use may work while the other fails, so each rests and recovers separately.
 """
 
 
 @dataclass(slots=True)
-class _Trouble:
-    """Failures of one use of an index in a row. Times are monotonic; ``since`` counts those a rebuild may repair."""
+class _FailureStreak:
+    """Consecutive failures of one use of an index. Times are monotonic; ``since`` is for those a rebuild may repair."""
 
     until: float
     last: float
@@ -55,63 +55,63 @@ class _Trouble:
 class OrganisationGuard:
     """The indexes of all installations, as one process sees them. Safe for several threads.
 
-    ``opens`` opens the index of an installation, ``count`` adds to counters.
+    ``open_index`` opens the index of an installation, ``count`` adds to counters.
     """
 
     def __init__(
         self,
-        opens: Callable[[int], Candidates],
-        count: Callable[[Tallies], object],
+        open_index: Callable[[int], Candidates],
+        count: Callable[[Counters], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._opens = opens
+        self._open = open_index
         self._count = count
         self._clock = clock
         self._lock = threading.Lock()
-        self._open: dict[int, Candidates] = {}
-        self._troubles: dict[tuple[int, Use], _Trouble] = {}
+        self._indexes: dict[int, Candidates] = {}
+        self._troubles: dict[tuple[int, Use], _FailureStreak] = {}
         self._writes = Counter[int]()
 
     def index(self, installation: int) -> GuardedCandidates:
-        """The index of an installation. It is opened when it is first asked."""
+        """The index of an installation. It is opened at its first use."""
         return GuardedCandidates(self, installation)
 
     @property
     def is_up(self) -> bool:
-        """Whether no index has failed lately without answering since."""
+        """Whether every index that failed lately has answered since."""
         with self._lock:
             return all(self._clock() - each.last > DOWN for each in self._troubles.values())
 
     def is_damaged(self, installation: int) -> bool:
-        """Whether the index has answered nothing for so long that a rebuild may be what it needs."""
+        """Whether the index has failed for so long that it may need a rebuild."""
         with self._lock:
             troubles = [trouble for (number, _), trouble in self._troubles.items() if number == installation]
-        return any(one.since is not None and one.last - one.since >= REPAIR_AFTER for one in troubles)
+        return any(trouble.since is not None and trouble.last - trouble.since >= REPAIR_AFTER for trouble in troubles)
 
-    def writes(self, installation: int) -> int:
+    def write_count(self, installation: int) -> int:
         """How often this process wrote to an index since it compacted it."""
         return self._writes[installation]
 
-    def wrote(self, installation: int, *, compacted: bool = False) -> None:
-        """Count a write, or begin to count from zero."""
+    def count_write(self, installation: int, *, compacted: bool = False) -> None:
+        """Count a write; a compaction resets the count."""
         with self._lock:
             self._writes[installation] = 0 if compacted else self._writes[installation] + 1
 
-    def call(self, installation: int, use: Use, ask: Callable[[Candidates], T], *heals: Use) -> T:
-        """Ask an index. Raises OrganisationUnavailable at once while it rests, and for whatever goes wrong.
+    def call(self, installation: int, use: Use, operation: Callable[[Candidates], T], *heals: Use) -> T:
+        """Run an operation on an index. Raises OrganisationUnavailable if it fails, and at once while it rests.
 
-        ``heals``: the uses for which an answer means that the index is well again.
+        ``heals``: the uses whose trouble ends with a success.
         """
         answer: list[T] = []
         with self._lock:
             trouble = self._troubles.get((installation, use))
             if trouble and self._clock() < trouble.until:
-                raise Resting("the organisation's index failed a moment ago: it is asked again soon")
-        error = caught(lambda: answer.append(ask(self._opened(installation))))
+                raise IndexPaused("the organisation's index failed a moment ago: it is asked again soon")
+        error = catch_error(lambda: answer.append(operation(self._open_index(installation))))
         if error is None:
-            self._answered(installation, heals)
+            self._end_trouble(installation, heals)
             return answer[0]
-        self._failed(installation, use, str(error), may_repair=bool(error.remedy))
+        self._record_failure(installation, use, str(error), may_repair=bool(error.remedy))
         raise error if isinstance(error, OrganisationUnavailable) else OrganisationUnavailable(str(error))
 
     def count_search(self, result: str) -> None:
@@ -119,35 +119,35 @@ class OrganisationGuard:
         with suppress(WorldError):
             self._count({(SEARCHES, (result,)): 1})
 
-    def _opened(self, installation: int) -> Candidates:
+    def _open_index(self, installation: int) -> Candidates:
         with self._lock:
-            found = self._open.get(installation)
-        if found is None:
-            made = self._opens(installation)
+            index = self._indexes.get(installation)
+        if index is None:
+            opened = self._open(installation)
             with self._lock:
-                found = self._open.setdefault(installation, made)
-        return found
+                index = self._indexes.setdefault(installation, opened)
+        return index
 
-    def _answered(self, installation: int, heals: Iterable[Use]) -> None:
+    def _end_trouble(self, installation: int, heals: Iterable[Use]) -> None:
         with self._lock:
             healed = [self._troubles.pop((installation, use), None) for use in heals]
             is_over = any(healed) and not self._troubles
         if is_over:
             log.info("the organisation's index answers again")
 
-    def _failed(self, installation: int, use: Use, line: str, *, may_repair: bool) -> None:
+    def _record_failure(self, installation: int, use: Use, line: str, *, may_repair: bool) -> None:
         now = self._clock()
         with self._lock:
             is_first = not self._troubles
             before = self._troubles.get((installation, use))
             since = before.since if before and before.since is not None else now
-            self._troubles[installation, use] = _Trouble(now + REST, now, since if may_repair else None)
-            self._open.pop(installation, None)  # opened again next time
+            self._troubles[installation, use] = _FailureStreak(now + REST, now, since if may_repair else None)
+            self._indexes.pop(installation, None)  # opened again next time
         if is_first:
             log.warning("answers go on without other repositories, and the index is asked again soon: %s", line)
 
 
-class Resting(OrganisationUnavailable):
+class IndexPaused(OrganisationUnavailable):
     """The index was not asked, as it failed a moment ago."""
 
 
@@ -159,7 +159,7 @@ class GuardedCandidates:
         self._installation = installation
 
     def exists(self) -> bool:
-        """As `Candidates.exists`, which reads no thread: they may be damaged all the same."""
+        """As `Candidates.exists`, which reads no thread: the threads may still be damaged."""
         return self._guard.call(self._installation, "write", lambda index: index.exists())
 
     def search(
@@ -174,7 +174,7 @@ class GuardedCandidates:
                 "search",
             )
         except OrganisationUnavailable as error:
-            self._guard.count_search("resting" if isinstance(error, Resting) else "failed")
+            self._guard.count_search("resting" if isinstance(error, IndexPaused) else "failed")
             raise
         self._guard.count_search("found" if found else "nothing")
         return found
@@ -186,12 +186,12 @@ class GuardedCandidates:
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
         """As `Candidates.upsert`."""
         self._write(lambda index: index.upsert(threads))
-        self._guard.wrote(self._installation)
+        self._guard.count_write(self._installation)
 
     def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
         """As `Candidates.delete`."""
         self._write(lambda index: index.delete(repository, ids))
-        self._guard.wrote(self._installation)
+        self._guard.count_write(self._installation)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """As `Candidates.rebuild`, which ends trouble of searches, too."""
@@ -200,7 +200,7 @@ class GuardedCandidates:
     def compact(self, *, purges: bool = False) -> None:
         """As `Candidates.compact`."""
         self._write(lambda index: index.compact(purges=purges))
-        self._guard.wrote(self._installation, compacted=True)
+        self._guard.count_write(self._installation, compacted=True)
 
     def _write(self, change: Callable[[Candidates], None]) -> None:
         self._guard.call(self._installation, "write", change, "write")

@@ -1,4 +1,4 @@
-"""Brings what runs changed into the organisation's index, under a key of the queue for each installation.
+"""Brings the changes of runs into the organisation's index, under one queue key for each installation.
 
 lease → rows of the outbox → the memory branch → the index → the rows are deleted. Each step may be repeated.
 """
@@ -18,8 +18,8 @@ from bot.organisation.documents import MemorySource, changed_threads
 from bot.pipeline.setup import branch_store, read_settings
 from bot.pipeline.site import fetch_settings
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.changed_threads import numbered
-from bot.server.log import caught, guarded
+from bot.server.changed_threads import thread_numbers
+from bot.server.log import catch_error, run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation_changes import MOST_CHANGED, IndexChange, OrganisationChanges
 from bot.server.organisation_guard import REST, GuardedCandidates
@@ -32,10 +32,10 @@ PART = 30.0
 """Seconds of work after which the lease is given back: other installations wait too."""
 
 TROUBLE = 15.0
-"""Seconds until the next look at changes whose rows could not be read or deleted."""
+"""Seconds until a retry, after rows could not be read or deleted."""
 
 WITHOUT = 60.0
-"""Seconds until the next worker looks, if this one has no index: its options differ from those of others."""
+"""Seconds until another worker may take over, if this one has no index because its options differ."""
 
 COMPACT_AFTER = 20
 """Writes of this process to an index after which it is compacted."""
@@ -46,12 +46,12 @@ log = logging.getLogger(__name__)
 def index_changes(installation: int, lease: Lease, run: RunDependencies) -> None:
     """Work on the changes of an installation whose key is leased. Never raises."""
     if run.organisation is None:
-        guarded(lambda: run.inbox.give_back(lease, WITHOUT))
+        run_guarded(lambda: run.inbox.give_back(lease, WITHOUT))
         return
-    line = guarded(lambda: OrganisationIndexer(installation, run).work(lease))
+    line = run_guarded(lambda: OrganisationIndexer(installation, run).work(lease))
     if line:
         log.error("changes could not be brought into the organisation's index: %s", line, extra={"key": lease.key})
-        if line := guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+        if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
             log.error("their lease could not be given back, and runs out: %s", line, extra={"key": lease.key})
 
 
@@ -74,18 +74,18 @@ class OrganisationIndexer:
         until, pause = time.monotonic() + PART, 0.0
         self._repair()
         while time.monotonic() < until and not self._run.stop.is_set():
-            taken = self._changes.take(self._installation)
-            if not taken:
+            changes = self._changes.take(self._installation)
+            if not changes:
                 break
-            error = caught(lambda taken=taken: self._apply(taken))  # type: ignore[misc]
-            if isinstance(error, OrganisationUnavailable):  # told by the guard
+            error = catch_error(lambda changes=changes: self._apply(changes))  # type: ignore[misc]
+            if isinstance(error, OrganisationUnavailable):  # the guard reports it
                 pause = REST
                 break
             if error:
                 log.warning(
                     "a memory could not be read for the organisation's index, and is read again: %s",
                     error,
-                    extra={"repository": taken[0].repository.text},
+                    extra={"repository": changes[0].repository.text},
                 )
         pause = pause or self._compact()
         self._changes.finish(lease, self._installation, round(1000 * pause))
@@ -93,70 +93,70 @@ class OrganisationIndexer:
     def _compact(self) -> float:
         """Compact the index if much was written, or its files hold what was forgotten. Returns how long to rest."""
         is_purge = self._changes.is_purge_due(self._installation)
-        if not is_purge and self._guard.writes(self._installation) < COMPACT_AFTER:
+        if not is_purge and self._guard.write_count(self._installation) < COMPACT_AFTER:
             return 0.0
-        failed = caught(lambda: self._index.compact(purges=is_purge)) is not None
+        failed = catch_error(lambda: self._index.compact(purges=is_purge)) is not None
         if is_purge:
-            self._changes.purged(self._installation, failed=failed)
+            self._changes.note_purged(self._installation, failed=failed)
         return REST if failed else 0.0
 
     def _repair(self) -> None:
-        """Replace an index that is damaged, or not there, by an empty one: what it had is read again, part by part."""
+        """Replace a damaged or missing index with an empty one; its content is read again, part by part."""
         is_damaged = self._guard.is_damaged(self._installation)
-        is_wanted = self._changes.may_repair(self._installation) if is_damaged else self._is_missing()
-        if is_wanted and caught(lambda: self._index.rebuild(())) is None:
-            self._changes.repaired(self._installation)
+        is_wanted = self._changes.claim_repair(self._installation) if is_damaged else self._is_missing()
+        if is_wanted and catch_error(lambda: self._index.rebuild(())) is None:
+            self._changes.note_repaired(self._installation)
             if is_damaged:
                 log.warning("the organisation's index was damaged: it is made again from the memory branches")
             else:
                 log.info("the organisation has no index, or none any more: it is made from the memory branches")
 
     def _is_missing(self) -> bool:
-        """Whether there is no index for certain."""
+        """Whether there is certainly no index."""
         try:
             return not self._index.exists()
-        except OrganisationUnavailable:  # told by the guard
+        except OrganisationUnavailable:  # the guard reports it
             return False
 
-    def _apply(self, taken: Sequence[IndexChange]) -> None:
-        repository = taken[0].repository
+    def _apply(self, changes: Sequence[IndexChange]) -> None:
+        repository = changes[0].repository
         if self._changes.is_gone(repository) or not self._is_included(repository):
             self._changes.note_forgotten(self._installation)
             self._index.delete(repository.number)
-            self._changes.done(taken)
+            self._changes.mark_done(changes)
             return
         with open_memory(repository, self._run) as (memory, source):
-            if any(each.threads is None for each in taken):
+            if any(each.threads is None for each in changes):
                 self._index.delete(repository.number)
-                self._changes.divide(taken, thread_numbers(memory))
+                self._changes.divide(changes, all_thread_numbers(memory))
                 return
-            ids = sorted({number for each in taken for number in each.threads or ()})
+            ids = sorted({number for each in changes for number in each.threads or ()})
             gone: list[ThreadId] = []
             for start in range(0, len(ids), MOST_CHANGED):
                 threads = list(changed_threads(ids[start : start + MOST_CHANGED], memory, source))
-                leave = [each.id for each in threads if each.is_gone]
-                known = memory.state.records(leave)  # hidden for a moment is not forgotten
-                if any(not isinstance(known.get(each), Thread) for each in leave):  # not only unvouched for
+                gone_ids = [each.id for each in threads if each.is_gone]
+                stored = memory.state.records(gone_ids)  # a hidden thread is not forgotten
+                if any(not isinstance(stored.get(each), Thread) for each in gone_ids):  # more than unvouched for
                     self._changes.note_forgotten(self._installation)
                 self._index.upsert(threads)
-                gone += leave
+                gone += gone_ids
         self._run.indexed(repository, ids, gone)
-        self._changes.done(taken)
+        self._changes.mark_done(changes)
 
     def _is_included(self, repository: RepositoryKey) -> bool:
         return self._run.options.scope.includes(self._run.inbox.installations().repository(repository).name)
 
 
-def thread_numbers(memory: Memory) -> list[int]:
-    """The numbers of all threads in a memory, also of those that are gone."""
-    return sorted(numbered(memory.state.base.every_path(RECORD_FOLDER)))
+def all_thread_numbers(memory: Memory) -> list[int]:
+    """The numbers of all threads in a memory, including those that are gone."""
+    return sorted(thread_numbers(memory.state.base.all_paths(RECORD_FOLDER)))
 
 
 @contextmanager
 def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tuple[Memory, MemorySource]]:
-    """The memory of a repository as it is on its branch now, to read only. Raises WorldError and other expected errors.
+    """Open a repository's memory as it is on its branch now, read-only. Raises WorldError and other expected errors.
 
-    Its revision is a time before the branch is fetched: whoever has a later one has read a newer state.
+    Its revision is a time before the branch is fetched: a later revision has read a newer state.
     """
     revision = run.now()
     try:
@@ -167,7 +167,7 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
         run.tokens.forget(repository)
         raise
     source = MemorySource(repository.number, grant.name, revision, run.options.server_url, settings.ignore.people)
-    with run.clones.borrowed(repository) as keep:
+    with run.clones.borrow(repository) as keep:
         memory = Memory(branch_store(site, settings, keep), repo=grant.name)
         try:
             yield memory.open(), source

@@ -1,7 +1,7 @@
-"""Makes a new index of an installation from all its memory branches, while servers go on.
+"""Rebuilds an installation's index from all its memory branches, while servers keep running.
 
-It holds the lease of the key under which changes are brought into the index. What changes meanwhile waits in the outbox
-and is brought into the new index afterwards.
+It holds the lease of the key under which changes are indexed. Changes that come meanwhile wait in the outbox and are
+brought into the new index afterwards.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from bot.domain.organisation import OrganisationThread
 from bot.errors import PrecedentError, WorldError
-from bot.organisation.documents import whole_memory
-from bot.server.log import guarded
+from bot.organisation.documents import all_threads
+from bot.server.log import run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_indexer import open_memory
@@ -52,24 +52,24 @@ def rebuild_installation(
 ) -> RebuildResult:
     """Make a new index of an installation; ``tick`` is called for each repository.
 
-    Raises OrganisationUnavailable, also if the lease is lost, and WorldError if another process keeps it: the old index
-    stays then.
+    Raises OrganisationUnavailable, also if the lease is lost, and WorldError if another process keeps it; then the old
+    index stays.
     """
     assert run.organisation
     changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)
-    found = _Progress()
-    with _leased(installation, run) as (lease, lost):
-        keys = changes.indexed(installation)
-        run.organisation.index(installation).rebuild(_threads(keys, run, found, tick, lost))
-        changes.read_again(list(found.unread))
+    progress = _Progress()
+    with _hold_lease(installation, run) as (lease, lost):
+        keys = changes.indexed_repositories(installation)
+        run.organisation.index(installation).rebuild(_read_threads(keys, run, progress, tick, lost))
+        changes.request_reread(list(progress.unread))
         changes.finish(lease, installation)
-    return RebuildResult(installation, found.repositories, found.threads, tuple(sorted(found.unread.values())))
+    return RebuildResult(installation, progress.repositories, progress.threads, tuple(sorted(progress.unread.values())))
 
 
-def _threads(
+def _read_threads(
     keys: Sequence[RepositoryKey],
     run: RunDependencies,
-    found: _Progress,
+    progress: _Progress,
     tick: Callable[[int], object],
     lost: threading.Event,
 ) -> Iterator[OrganisationThread]:
@@ -77,26 +77,26 @@ def _threads(
     for key in keys:
         tick(1)
         try:
-            for thread in _memory(key, run):
+            for thread in _read_memory(key, run):
                 if lost.is_set():
                     break
-                found.threads += 1
+                progress.threads += 1
                 yield thread
-            found.repositories += 1
+            progress.repositories += 1
         except PrecedentError as error:
             name = run.inbox.installations().repository(key).name or key.text
-            found.unread[key] = (name, str(error))
+            progress.unread[key] = (name, str(error))
         if lost.is_set():
             raise WorldError("another process has begun to write to this index: run it again")
 
 
-def _memory(key: RepositoryKey, run: RunDependencies) -> Iterator[OrganisationThread]:
+def _read_memory(key: RepositoryKey, run: RunDependencies) -> Iterator[OrganisationThread]:
     with open_memory(key, run) as (memory, source):
-        yield from whole_memory(memory, source)
+        yield from all_threads(memory, source)
 
 
 @contextmanager
-def _leased(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, threading.Event]]:
+def _hold_lease(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, threading.Event]]:
     """Hold the lease of an installation's changes within the block; the event is set when it may be lost."""
     queue, lost, ended = run.inbox.queue, threading.Event(), threading.Event()
     until = time.monotonic() + PATIENCE
@@ -106,7 +106,7 @@ def _leased(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, th
 
     def renew() -> None:
         while not ended.wait(RENEWAL):
-            if guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
+            if run_guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
                 lost.set()
 
     thread = threading.Thread(target=renew, name="renewal", daemon=True)
@@ -114,7 +114,7 @@ def _leased(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, th
     try:
         yield lease, lost
     except BaseException:
-        guarded(lambda: run.inbox.give_back(lease, 0))
+        run_guarded(lambda: run.inbox.give_back(lease, 0))
         raise
     finally:
         ended.set()

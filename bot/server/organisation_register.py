@@ -1,7 +1,7 @@
-"""Who may read which repository, and which comments show threads of other repositories: kept together.
+"""Stores who may read which repository, together with which comments show threads of other repositories.
 
-Whatever changes the first goes into the transaction that puts the comments concerned into the queue, to be worked out
-again. So nothing that became private stays in a comment because a process died in between.
+A change of the former and the deliveries that renew the affected comments share one transaction. So nothing that
+became private stays in a comment because a process died in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.github.events import ORGANISATION, Event
 from bot.organisation.scope import OrganisationRepository
 from bot.server.database import Row, Transaction, Value
 from bot.server.inbox import Inbox
-from bot.server.installations import repository_row, within
+from bot.server.installations import installations_in, parse_repository
 from bot.server.model import Arrival, Priority, RepositoryKey
 
 OURS = "0"
@@ -40,7 +40,7 @@ _DROP = (
 )
 
 MANY = 500
-"""Threads in one statement."""
+"""Most threads in one statement."""
 
 
 class OrganisationRegister:
@@ -52,127 +52,143 @@ class OrganisationRegister:
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
 
-    def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
+    def store_installation(
+        self, installation: int, account: str, state: Literal["active", "suspended", "gone"]
+    ) -> None:
         """Store the state of an installation. One that comes back has every comment checked: while it was away,
-        nothing was heard, and what waited was dropped."""
-        with self._inbox.database.transaction() as storing:
-            known = within(storing, self._inbox.now)
-            before = known.state(installation)
-            known.installed(installation, account, state)
+        no events came, and waiting deliveries were dropped."""
+        with self._inbox.database.transaction() as transaction:
+            installations = installations_in(transaction, self._inbox.now)
+            before = installations.state(installation)
+            installations.store_installation(installation, account, state)
             if state == "active" and before != "active":
-                self._renew(storing, storing.rows(_OF_INSTALLATION, installation=f"{installation}-%"))
+                self._requeue_comments(
+                    transaction, transaction.rows(_OF_INSTALLATION, installation=f"{installation}-%")
+                )
 
-    def saw(self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None) -> None:
-        """Store what GitHub just said of a repository; None for a visibility that may be out of date."""
-        with self._inbox.database.transaction() as storing:
-            row = _row(storing, repository)
-            before = repository_row(row) if row else None
+    def store_repository(
+        self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None
+    ) -> None:
+        """Store what GitHub just said about a repository; None for a visibility that may be out of date."""
+        with self._inbox.database.transaction() as transaction:
+            row = _find_row(transaction, repository)
+            before = parse_repository(row) if row else None
             is_back = row is not None and row["state"] == "gone"
             is_other = before is not None and visibility not in (None, before.visibility)
-            # Private ones agree to share by their names.
+            # Private repositories agree to share by name.
             is_renamed = before is not None and before.name != name and before.visibility is Visibility.PRIVATE
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
-            self._hold(storing, repository)
-            within(storing, self._inbox.now).seen(repository, name, private=private, visibility=visibility)
+            self._lock_keys(transaction, repository)
+            installations_in(transaction, self._inbox.now).store_repository(
+                repository, name, private=private, visibility=visibility
+            )
             if is_back or is_other or is_renamed:
-                self._renew(storing, _about(storing, repository))
+                self._requeue_comments(transaction, _related_comments(transaction, repository))
 
-    def unarchived(self, repository: RepositoryKey) -> None:
+    def note_unarchived(self, repository: RepositoryKey) -> None:
         """Have the comments in a repository checked: while it was archived, none could be changed."""
-        with self._inbox.database.transaction() as storing:
-            self._renew(storing, _about(storing, repository))
+        with self._inbox.database.transaction() as transaction:
+            self._requeue_comments(transaction, _related_comments(transaction, repository))
 
-    def lost(self, repository: RepositoryKey, why: str) -> int:
+    def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
-        with self._inbox.database.transaction() as losing:
-            self._hold(losing, repository)
-            row = _row(losing, repository)
-            dropped = within(losing, self._inbox.now).gone(repository, why)
+        with self._inbox.database.transaction() as transaction:
+            self._lock_keys(transaction, repository)
+            row = _find_row(transaction, repository)
+            dropped = installations_in(transaction, self._inbox.now).mark_gone(repository, why)
             if row and row["state"] != "gone":
-                self._renew(losing, _about(losing, repository))
+                self._requeue_comments(transaction, _related_comments(transaction, repository))
         return dropped
 
-    def left_out(self, repositories: Iterable[RepositoryKey]) -> None:
-        """Have the comments worked out again that show one of these, on which the server does not work any more."""
-        with self._inbox.database.transaction() as storing:
-            found = storing.rows("select distinct other_repository as number from organisation_shown")
-            shown = {row["number"] for row in found}
+    def note_excluded(self, repositories: Iterable[RepositoryKey]) -> None:
+        """Renew the comments that show one of these repositories, on which the server no longer works."""
+        with self._inbox.database.transaction() as transaction:
+            rows = transaction.rows("select distinct other_repository as number from organisation_shown")
+            shown = {row["number"] for row in rows}
             left_out = [each for each in repositories if each.number in shown]
-            self._renew(storing, [row for each in left_out for row in _about(storing, each)])
+            self._requeue_comments(
+                transaction, [row for each in left_out for row in _related_comments(transaction, each)]
+            )
 
-    def share(self, repository: RepositoryKey, shares: Collection[str]) -> None:
+    def store_shares(self, repository: RepositoryKey, shares: Collection[str]) -> None:
         """Store the patterns in the settings of a repository."""
-        with self._inbox.database.transaction() as storing:
-            row, patterns = _row(storing, repository), tuple(shares)
-            if row and repository_row(row).shares != patterns:
-                self._hold(storing, repository)
-                within(storing, self._inbox.now).share(repository, patterns)
-                self._renew(storing, _about(storing, repository))
+        with self._inbox.database.transaction() as transaction:
+            row, patterns = _find_row(transaction, repository), tuple(shares)
+            if row and parse_repository(row).shares != patterns:
+                self._lock_keys(transaction, repository)
+                installations_in(transaction, self._inbox.now).store_shares(repository, patterns)
+                self._requeue_comments(transaction, _related_comments(transaction, repository))
 
-    def changed(self, repository: RepositoryKey, threads: Iterable[ThreadId], gone: Collection[ThreadId] = ()) -> None:
-        """Have the comments of other repositories worked out again that show one of these threads.
+    def note_changed(
+        self, repository: RepositoryKey, threads: Iterable[ThreadId], gone: Collection[ThreadId] = ()
+    ) -> None:
+        """Renew the comments of other repositories that show one of these threads.
 
-        Those that are ``gone`` from its memory may stay in none, also where GitHub still has them: somebody asked to
+        No comment may show those that are ``gone`` from its memory, even if GitHub still has them: somebody asked to
         forget them.
         """
         names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
-        with self._inbox.database.transaction() as storing:
+        with self._inbox.database.transaction() as transaction:
             rows = list[Row]()
             for start in range(0, len(names), MANY):
-                rows += storing.rows(_OF_THREADS, **_theirs(repository), threads=names[start : start + MANY])
-            self._renew(storing, rows, Priority.CHANGE)
-            storing.change_each(_DROP, [{**_theirs(repository), "thread": name} for name in dropped])
+                rows += transaction.rows(_OF_THREADS, **_parameters_of(repository), threads=names[start : start + MANY])
+            self._requeue_comments(transaction, rows, Priority.CHANGE)
+            transaction.change_each(_DROP, [{**_parameters_of(repository), "thread": name} for name in dropped])
 
-    def show(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
-        """Store that a comment may show these: before they are checked, or what changes meanwhile would be missed."""
+    def add_shown(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
+        """Store that a comment may show these. It comes before their check, or changes meanwhile would be missed."""
         sql = (
             "insert into organisation_shown (repository, thread, other_repository, other_thread)"
             " values (:repository, :thread, :other, :name) on conflict do nothing"
         )
-        with self._inbox.database.transaction() as storing:
-            storing.change_each(sql, [_shown(repository, number, key) for key in sorted(keys, key=str)])
+        with self._inbox.database.transaction() as transaction:
+            transaction.change_each(sql, [_shown_row(repository, number, key) for key in sorted(keys, key=str)])
 
-    def remembered(
+    def filter_shown(
         self, repository: RepositoryKey, number: int, keys: Iterable[OrganisationKey]
     ) -> list[OrganisationKey]:
-        """Those of these keys that the comment is known to show, without those that are gone since."""
-        with self._inbox.database.transaction() as asking:
-            found = asking.rows(_STORED, repository=repository.text, thread=str(number))
-        return [key for key in keys if _shown(repository, number, key) in found]
+        """Return those keys that the comment is known to show, without those gone since."""
+        with self._inbox.database.transaction() as transaction:
+            stored = transaction.rows(_STORED, repository=repository.text, thread=str(number))
+        return [key for key in keys if _shown_row(repository, number, key) in stored]
 
-    def show_only(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
-        """Store that a comment shows none but these."""
+    def retain_shown(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
+        """Store that a comment shows only these."""
         sql = (
             "delete from organisation_shown where repository = :repository and thread = :thread"
             " and other_repository = :other and other_thread = :name"
         )
-        kept = [_shown(repository, number, key) for key in keys]
-        with self._inbox.database.transaction() as storing:
-            found = storing.rows(_STORED, repository=repository.text, thread=str(number))
-            storing.change_each(sql, [row for row in found if row not in kept])
+        kept = [_shown_row(repository, number, key) for key in keys]
+        with self._inbox.database.transaction() as transaction:
+            stored = transaction.rows(_STORED, repository=repository.text, thread=str(number))
+            transaction.change_each(sql, [row for row in stored if row not in kept])
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
-        """The repositories of an installation as they are known, but for those that are gone."""
+        """The known repositories of an installation, except those that are gone."""
         sql = "select * from repositories where key like :installation and state <> 'gone' order by key"
-        with self._inbox.database.transaction() as asking:
-            found = [_repository(row) for row in asking.rows(sql, installation=f"{installation}-%")]
+        with self._inbox.database.transaction() as transaction:
+            found = [_organisation_repository(row) for row in transaction.rows(sql, installation=f"{installation}-%")]
         return [each for each in found if each.id]
 
     def repository(self, repository: RepositoryKey) -> OrganisationRepository | None:
         """One repository as it is known; None if it is gone."""
-        with self._inbox.database.transaction() as asking:
-            row = _row(asking, repository)
-        return _repository(row) if row and row["state"] != "gone" else None
+        with self._inbox.database.transaction() as transaction:
+            row = _find_row(transaction, repository)
+        return _organisation_repository(row) if row and row["state"] != "gone" else None
 
-    def _hold(self, holding: Transaction, repository: RepositoryKey) -> None:
-        """Hold its key and those of the comments that may have to be renewed, before anything of it is written."""
-        self._inbox.queue.hold(holding, {repository.text, *(row["repository"] for row in _about(holding, repository))})
+    def _lock_keys(self, transaction: Transaction, repository: RepositoryKey) -> None:
+        """Lock its key and those of comments that may have to be renewed, before anything is written."""
+        self._inbox.queue.lock_keys(
+            transaction, {repository.text, *(row["repository"] for row in _related_comments(transaction, repository))}
+        )
 
-    def _renew(self, storing: Transaction, rows: Iterable[Row], priority: Priority = Priority.URGENT) -> None:
-        """Put a delivery for each of these comments: once in a transaction, as that sorts the keys which it locks.
+    def _requeue_comments(
+        self, transaction: Transaction, rows: Iterable[Row], priority: Priority = Priority.URGENT
+    ) -> None:
+        """Queue a delivery for each of these comments: once in a transaction, as it sorts the keys that it locks.
 
-        One that waits already does not do: a run may have begun it, and read what was true before.
+        A delivery that already waits is not enough: a run may have begun it and read the old state.
         """
         now, cause = self._inbox.now(), uuid.uuid4().hex[:12]
         arrivals: dict[str, Arrival] = {}
@@ -181,27 +197,27 @@ class OrganisationRegister:
             event = Event(ORGANISATION, number=int(thread))
             arrivals[name] = Arrival(name, RepositoryKey.of(key), event, received_at=now, priority=priority)
         for start in range(0, len(arrivals), MANY):
-            self._inbox.put_within(storing, dict(list(arrivals.items())[start : start + MANY]))
+            self._inbox.put_within(transaction, dict(list(arrivals.items())[start : start + MANY]))
 
 
-def _shown(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:
+def _shown_row(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:
     return {"repository": repository.text, "thread": str(number), "other": key.repository, "name": str(key.thread)}
 
 
-def _repository(row: Row) -> OrganisationRepository:
-    found = repository_row(row)
-    key = found.repository
-    return OrganisationRepository(key.number, found.name, key.installation, found.visibility, found.shares)
+def _organisation_repository(row: Row) -> OrganisationRepository:
+    status = parse_repository(row)
+    key = status.repository
+    return OrganisationRepository(key.number, status.name, key.installation, status.visibility, status.shares)
 
 
-def _row(asking: Transaction, repository: RepositoryKey) -> Row | None:
-    return asking.row("select * from repositories where key = :key", key=repository.text)
+def _find_row(transaction: Transaction, repository: RepositoryKey) -> Row | None:
+    return transaction.row("select * from repositories where key = :key", key=repository.text)
 
 
-def _about(asking: Transaction, repository: RepositoryKey) -> list[Row]:
+def _related_comments(transaction: Transaction, repository: RepositoryKey) -> list[Row]:
     """The comments in a repository that show others, and those of others that show it."""
-    return asking.rows(_ABOUT, key=repository.text, **_theirs(repository))
+    return transaction.rows(_ABOUT, key=repository.text, **_parameters_of(repository))
 
 
-def _theirs(repository: RepositoryKey) -> dict[str, str | int]:
+def _parameters_of(repository: RepositoryKey) -> dict[str, str | int]:
     return {"installation": f"{repository.installation}-%", "number": repository.number}

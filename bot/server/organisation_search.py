@@ -1,4 +1,4 @@
-"""Searches the organisation's other repositories for one run, and checks each find on GitHub before it is shown."""
+"""Searches the organisation's other repositories for one run, and checks each match on GitHub before it is shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.server.scope import EVERYTHING, RepositoryScope
 from bot.settings.schema import Settings
 
 MOST_CHECKED = 3
-"""Threads of other repositories that are read for one answer; with this repository's visibility four requests."""
+"""Most threads of other repositories read for one answer; with this repository's visibility, four requests."""
 
 
 Ranking = Callable[
@@ -27,7 +27,7 @@ Ranking = Callable[
 ]
 """(thread, what its comment says, repositories, kept, settings) → threads of the organisation's index that are like it.
 
-Those that are kept come first if they are found; the others as they should be shown. Raises OrganisationUnavailable.
+Kept ones come first if they are found, then the others in the order to show. Raises OrganisationUnavailable.
 """
 
 ForeignReader = Callable[[Grant, int, Kind], ForeignRepository]
@@ -39,7 +39,7 @@ request. Raises Gone if the repository is out of sight, else ForgeError."""
 class CheckedSearch:
     """The `bot.pipeline.organisation.OrganisationSearch` of one run in ``repository``, which has these ``settings``.
 
-    The database says what may be looked for; GitHub, asked for each answer, what may be shown.
+    The database says what may be searched; GitHub, asked for each answer, what may be shown.
     """
 
     repository: RepositoryKey
@@ -57,127 +57,129 @@ class CheckedSearch:
         """As `OrganisationSearch.find`."""
         if not isinstance(thread.id, int):
             return ()
-        if kept:  # not what its repository has forgotten: GitHub still has that
-            kept = self.register.remembered(self.repository, thread.id, kept)
-        wanted = self._wanted(thread, context, kept)
-        # Stored first: a change that comes after the check then finds this comment, and one before it is seen there.
-        self.register.show(self.repository, thread.id, [one.key for one in wanted if one.key not in kept])
-        reader = self._reader(is_needed=bool(kept)) if wanted else None
+        if kept:  # without what its repository has forgotten, as GitHub still has that
+            kept = self.register.filter_shown(self.repository, thread.id, kept)
+        candidates = self._find_candidates(thread, context, kept)
+        # Stored first: a change after the check then finds this comment, and the check sees any earlier one.
+        self.register.add_shown(
+            self.repository, thread.id, [candidate.key for candidate in candidates if candidate.key not in kept]
+        )
+        reader = self._current_reader(is_needed=bool(kept)) if candidates else None
         shown: list[OrganisationMatch] = []
-        for one in wanted if reader else ():
+        for candidate in candidates if reader else ():
             if len(shown) < self.settings.organisation.results and reader:
-                found = self._checked(one, reader, is_kept=one.key in kept)
-                if found is None:  # nor what was read of it a moment ago
-                    shown = [each for each in shown if each.key.repository != one.key.repository]
-                shown += found or ()
-        self.register.show_only(self.repository, thread.id, {*kept, *(one.key for one in shown)})
+                checked = self._check_match(candidate, reader, is_kept=candidate.key in kept)
+                if checked is None:  # drop what was read of it a moment ago, too
+                    shown = [each for each in shown if each.key.repository != candidate.key.repository]
+                shown += checked or ()
+        self.register.retain_shown(self.repository, thread.id, {*kept, *(candidate.key for candidate in shown)})
         return tuple(shown)
 
-    def _wanted(
+    def _find_candidates(
         self, thread: Thread, context: Context, kept: Collection[OrganisationKey]
     ) -> tuple[OrganisationMatch, ...]:
-        """What would be shown if it may be, those in ``kept`` first. The engine's trouble loses nothing of those."""
+        """The matches to show if that is allowed, those in ``kept`` first; these stay even if the engine fails."""
         others = {each.id: each for each in self._repositories()}
         reader = others.pop(self.repository.number, None)
         scope = visible_to(self._with_settings(reader), others.values()) if reader else frozenset[int]()
         kept = [key for key in kept if key.repository in scope]
         try:
-            found = self.rank(thread, context, scope, kept, self.settings) if scope else ()
-        except OrganisationUnavailable:  # told where the engine is called
-            found = ()
-        known = {one.key: one for one in found if one.key.repository in scope}
-        stay = [known.get(key) or _unknown(key, others[key.repository], thread) for key in kept]
-        new = [one for one in known.values() if one.key not in kept]
-        return tuple([*stay, *new][:MOST_CHECKED])
+            ranked = self.rank(thread, context, scope, kept, self.settings) if scope else ()
+        except OrganisationUnavailable:  # reported where the engine is called
+            ranked = ()
+        by_key = {candidate.key: candidate for candidate in ranked if candidate.key.repository in scope}
+        kept_matches = [by_key.get(key) or _placeholder(key, others[key.repository], thread) for key in kept]
+        new_matches = [candidate for candidate in by_key.values() if candidate.key not in kept]
+        return tuple([*kept_matches, *new_matches][:MOST_CHECKED])
 
     def _repositories(self) -> list[OrganisationRepository]:
-        known = self.register.repositories(self.repository.installation)
-        return [each for each in known if self.included.includes(each.name)]
+        repositories = self.register.repositories(self.repository.installation)
+        return [each for each in repositories if self.included.includes(each.name)]
 
     def _with_settings(self, reader: OrganisationRepository) -> OrganisationRepository:
         return replace(reader, shares=self.settings.organisation.share_with)
 
-    def _reader(self, *, is_needed: bool) -> OrganisationRepository | None:
+    def _current_reader(self, *, is_needed: bool) -> OrganisationRepository | None:
         """This repository as it is on GitHub now. If that cannot be known: an error if it ``is_needed``, else None."""
         try:
-            now = self._look(self.repository, 0, Kind.ISSUE)
+            current = self._fetch_current(self.repository, 0, Kind.ISSUE)
         except ForgeError:
             if is_needed:
                 raise
             return None
-        return self._with_settings(now[0]) if now else None
+        return self._with_settings(current[0]) if current else None
 
-    def _checked(
-        self, one: OrganisationMatch, reader: OrganisationRepository, *, is_kept: bool
+    def _check_match(
+        self, candidate: OrganisationMatch, reader: OrganisationRepository, *, is_kept: bool
     ) -> list[OrganisationMatch] | None:
-        """The match as it is on GitHub now; empty where it is not there, or that cannot be known. None where nothing of
-        its repository may be shown."""
-        if not isinstance(one.match.id, int):
+        """The match as it is on GitHub now; empty if it is gone, or that cannot be known. None if nothing of its
+        repository may be shown."""
+        if not isinstance(candidate.match.id, int):
             return []
         try:
-            there = RepositoryKey(self.repository.installation, one.key.repository)
-            found = self._look(there, one.match.id, one.match.kind)
+            other = RepositoryKey(self.repository.installation, candidate.key.repository)
+            current = self._fetch_current(other, candidate.match.id, candidate.match.kind)
         except ForgeError:
             if is_kept:
                 raise
             return []
-        if found is None or not visible_to(reader, [found[0]]):
+        if current is None or not visible_to(reader, [current[0]]):
             return None
-        return [self._without_words(_as_it_is(one, found[0].name, found[1]))] if found[1] else []
+        return [self._without_quote(_refresh(candidate, current[0].name, current[1]))] if current[1] else []
 
-    def _without_words(self, one: OrganisationMatch) -> OrganisationMatch:
-        """The match without a quotation of those whom the settings here say not to quote."""
+    def _without_quote(self, candidate: OrganisationMatch) -> OrganisationMatch:
+        """The match without a quotation of people listed in ``ignore.people`` here."""
         people = {login.casefold() for login in self.settings.ignore.people}
-        if (one.match.outcome.author or "").casefold() not in people:
-            return one
-        ending = replace(one.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
-        return replace(one, match=replace(one.match, outcome=ending))
+        if (candidate.match.outcome.author or "").casefold() not in people:
+            return candidate
+        outcome = replace(candidate.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
+        return replace(candidate, match=replace(candidate.match, outcome=outcome))
 
-    def _look(
+    def _fetch_current(
         self, repository: RepositoryKey, number: int, kind: Kind
     ) -> tuple[OrganisationRepository, ForeignThread | None] | None:
-        """A repository and a thread as they are now; None if it is not this installation's any more.
+        """A repository and a thread as they are now; None if it no longer belongs to this installation.
 
-        Its settings are those of its last run. If its visibility is not the one that was known, the new one is stored,
-        and the comments that it concerns are worked out again.
+        Its settings are those of its last run. If its visibility has changed, the new one is stored and the affected
+        comments are renewed.
         """
         try:
             grant = self.tokens.grant(repository, self.now)
-            found = self.read(grant, number, kind)
+            current = self.read(grant, number, kind)
         except (NotInstalled, NotPermitted, Gone):
             return None
         except Unauthorised:
             self.tokens.forget(repository)
             raise
-        if found.id != repository.number or _owner(found.name) != _owner(grant.name):
+        if current.id != repository.number or _owner(current.name) != _owner(grant.name):
             return None  # it went to another account, where everybody may read it
-        private = found.visibility != "public"
-        self.register.saw(repository, found.name, private=private, visibility=found.visibility)
+        private = current.visibility != "public"
+        self.register.store_repository(repository, current.name, private=private, visibility=current.visibility)
         known = self.register.repository(repository)
-        if known is None or not self.included.includes(found.name):
+        if known is None or not self.included.includes(current.name):
             return None
-        return replace(known, name=found.name, visibility=found.visibility), found.thread
+        return replace(known, name=current.name, visibility=current.visibility), current.thread
 
 
 def _owner(name: str) -> str:
     return name.partition("/")[0].casefold()
 
 
-def _unknown(key: OrganisationKey, other: OrganisationRepository, thread: Thread) -> OrganisationMatch:
-    """A thread of which the index says nothing; GitHub will."""
+def _placeholder(key: OrganisationKey, other: OrganisationRepository, thread: Thread) -> OrganisationMatch:
+    """A thread that the index does not have; GitHub will fill it in."""
     return OrganisationMatch(key, other.name, Match(key.thread, "", 0.0, "", thread.created_at))
 
 
-def _as_it_is(one: OrganisationMatch, name: str, now: ForeignThread) -> OrganisationMatch:
-    """The match with what GitHub says; the ending that the index knows only if it is still that one."""
+def _refresh(candidate: OrganisationMatch, name: str, current: ForeignThread) -> OrganisationMatch:
+    """The match with what GitHub says now; the index's outcome stays only if the closing time is unchanged."""
     match = replace(
-        one.match,
-        title=now.title,
-        state=now.state,
-        state_reason=now.state_reason,
-        created_at=now.created_at,
-        closed_at=now.closed_at,
+        candidate.match,
+        title=current.title,
+        state=current.state,
+        state_reason=current.state_reason,
+        created_at=current.created_at,
+        closed_at=current.closed_at,
     )
-    if now.closed_at != one.match.closed_at:
+    if current.closed_at != candidate.match.closed_at:
         match = replace(match, outcome=Outcome(), fix=None)
-    return replace(one, repository=name, match=match)
+    return replace(candidate, repository=name, match=match)

@@ -31,20 +31,27 @@ from bot.recall.elsewhere import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
-from bot.server.health import APP, ask_who_we_are
+from bot.server.health import APP, refresh_app_info
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.log import guarded, write_logs
-from bot.server.options import WORKER_NAME, ServerOptions, new_password, packed, password_file, stored_password
+from bot.server.log import run_guarded, write_logs
+from bot.server.options import (
+    WORKER_NAME,
+    ServerOptions,
+    new_password,
+    password_file,
+    stored_password,
+    worker_environment,
+)
 from bot.server.organisation_guard import INDEX_UP, OrganisationGuard
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.secret_files import SecretFiles
 from bot.server.spans import start_tracing, stop_tracing
-from bot.server.startup_check import Outside, StartupProblem, examine, refuse
+from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
 from bot.server.webhook import WebhookRules
-from bot.server.worker import Ended, Run, RunDependencies, Task, Worker
+from bot.server.worker import Run, RunDependencies, Task, Worker, WorkerExit
 from bot.server.writer import GroupCommitWriter
 
 LOOK = 0.1
@@ -70,13 +77,13 @@ def spawn(options: ServerOptions, name: str, module: str = "bot") -> Child:
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
-        child.stdin.write(json.dumps({WORKER_NAME: name, **packed(options)}).encode())
+        child.stdin.write(json.dumps({WORKER_NAME: name, **worker_environment(options)}).encode())
     return child
 
 
 @dataclass(slots=True)
 class _WorkerSlot:
-    """The place of one process."""
+    """One process, or the pause before its successor starts."""
 
     child: Child | None = None
     name: str = ""
@@ -91,9 +98,9 @@ class Children:
     def __init__(self, start: Start, count: int, ended: Callable[[str], object] = str) -> None:
         self._start = start
         self._ended = ended
-        self._places = [_WorkerSlot() for _ in range(count)]
-        self._stops = threading.Event()
-        self._asked_at = 0.0
+        self._slots = [_WorkerSlot() for _ in range(count)]
+        self._stopping = threading.Event()
+        self._stop_asked_at = 0.0
         self._thread = threading.Thread(target=self._run, name="children", daemon=True)
 
     def begin(self) -> None:
@@ -101,32 +108,32 @@ class Children:
         self._thread.start()
 
     @property
-    def living(self) -> list[int]:
+    def running_pids(self) -> list[int]:
         """Return the ids of running processes."""
-        children = [place.child for place in self._places]
+        children = [slot.child for slot in self._slots]
         return [child.pid for child in children if child is not None and child.poll() is None]
 
     def ask_to_end(self) -> None:
         """Start no more, and send SIGTERM to those that run. May be repeated."""
-        if self._stops.is_set():
+        if self._stopping.is_set():
             return
-        self._stops.set()
+        self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._asked_at = time.monotonic()
-        for place in self._places:
-            if place.child is not None:
-                place.child.terminate()
+        self._stop_asked_at = time.monotonic()
+        for slot in self._slots:
+            if slot.child is not None:
+                slot.child.terminate()
 
     def wait(self, seconds: float) -> bool:
         """Wait until all have ended, and kill the others. Returns whether all ended by themselves."""
-        until = self._asked_at + seconds
+        deadline = self._stop_asked_at + seconds
         in_time = True
-        for child in (place.child for place in self._places):
+        for child in (slot.child for slot in self._slots):
             if child is None:
                 continue
             try:
-                child.wait(max(0.0, until - time.monotonic()))
+                child.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 in_time = False
                 child.kill()
@@ -134,49 +141,49 @@ class Children:
         return in_time
 
     def _run(self) -> None:
-        while not self._stops.is_set():
-            for place in self._places:
-                self._tend(place, time.monotonic())
-            self._stops.wait(LOOK)
+        while not self._stopping.is_set():
+            for slot in self._slots:
+                self._supervise(slot, time.monotonic())
+            self._stopping.wait(LOOK)
 
-    def _tend(self, place: _WorkerSlot, now: float) -> None:
-        """Start the process of a place if it has none and the pause is over; note the end of one."""
-        if place.child is not None and (code := place.child.poll()) is not None:
-            lived = now - place.began
-            place.pause = FIRST_PAUSE if lived >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
-            place.next_at, place.child = now + place.pause, None
-            told = {"code": code, "lived": round(lived), "again_in": place.pause}
-            log.warning("a worker ended; another one will be started", extra=told)
-            if line := guarded(lambda: self._ended(place.name)):
+    def _supervise(self, slot: _WorkerSlot, now: float) -> None:
+        """Note the end of a slot's process, and start a new one once the pause is over."""
+        if slot.child is not None and (code := slot.child.poll()) is not None:
+            uptime = now - slot.began
+            slot.pause = FIRST_PAUSE if uptime >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+            slot.next_at, slot.child = now + slot.pause, None
+            details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
+            log.warning("a worker ended; another one will be started", extra=details)
+            if line := run_guarded(lambda: self._ended(slot.name)):
                 log.warning("its leases could not be cleared, and run out: %s", line)
-        if place.child is None and now >= place.next_at:
+        if slot.child is None and now >= slot.next_at:
             try:
-                place.name = own_name()
-                place.child, place.began = self._start(place.name), now
+                slot.name = own_name()
+                slot.child, slot.began = self._start(slot.name), now
             except OSError as error:
-                place.pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
-                place.next_at = now + place.pause
+                slot.pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+                slot.next_at = now + slot.pause
                 log.warning("a worker cannot be started: %s", error.strerror)
 
 
-GENTLE = 10
+NICENESS = 10
 """Niceness of workers, so that the web process comes first."""
 
-WRITTEN = 3.0
+STORE_SECONDS = 3.0
 """Seconds to store waiting deliveries after the last request was answered."""
 
-TELLS, TOLD = "exporter", 15.0
-"""The one web process per database that exports the metrics of all, and for how many seconds it stays that."""
+EXPORTER, EXPORTER_SECONDS = "exporter", 15.0
+"""The role of the one web process per database that exports the metrics of all, and its seconds."""
 
-RESYNC, SETTLED = "resync", 90_000
-"""The task that looks for what was missed, and milliseconds after a start until it does."""
+RESYNC, RESYNC_DELAY = "resync", 90_000
+"""The task that looks for missed changes, and milliseconds after a start until it does."""
 
-LAST = 9.2
+KILL_AFTER = 9.2
 """Seconds after the signal until running workers are killed."""
 
 
 @contextmanager
-def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Inbox]:
+def open_inbox(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Inbox]:
     """Open the inbox with its tables ready, for one process with a name of its own.
 
     ``hurry``: a caller waits for answers. Raises UserError, WorldError.
@@ -184,25 +191,25 @@ def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterato
     with closing(_database(options, hurry=hurry)) as database:
         database.make_tables()
         clock = DatabaseClock(database)
-        with clock.kept():
+        with clock.keep_current():
             yield Inbox(database, name, clock, options.histories)
 
 
 def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
     """Run all startup checks; with ``listens`` also that of the port."""
 
-    def prepared() -> None:
+    def prepare_tables() -> None:
         with closing(_database(options)) as database:
             database.make_tables()
 
-    def about() -> AppInfo:
+    def ask_about_app() -> AppInfo:
         with _app(options) as app:
             return app.about()
 
-    bind = (lambda: web.bound(options.host, options.port).close()) if listens else None
-    works = options.workers or not listens
-    ask_index = partial(_ask_index, options) if options.organisation and works else None
-    return examine(options, Outside(prepared, about, bind, ask_index))
+    bind = (lambda: web.open_listener(options.host, options.port).close()) if listens else None
+    needs_index = options.workers or not listens
+    ask_index = partial(_ask_index, options) if options.organisation and needs_index else None
+    return examine(options, OutsideChecks(prepare_tables, ask_about_app, bind, ask_index))
 
 
 def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:
@@ -210,56 +217,56 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
     ``start`` starts a worker process. Raises UserError, WorldError.
     """
-    _begin(options)
-    _look_around(options, listens=True)
+    _set_up_process(options)
+    _check_startup(options, listens=True)
     options = _with_password(options)
-    stop = _stopped_by_signals()
-    with opened(options, own_name(), hurry=True) as inbox:
+    stop = _stop_on_signals()
+    with open_inbox(options, own_name(), hurry=True) as inbox:
 
-        def leads() -> bool:
-            return inbox.lead(TELLS, TOLD)
+        def is_leader() -> bool:
+            return inbox.try_lead(EXPORTER, EXPORTER_SECONDS)
 
-        def shut() -> str:
-            leads()
-            return health.close_checks(inbox, options)
+        def closing_reason() -> str:
+            is_leader()
+            return health.refusal_reason(inbox, options)
 
-        writer = GroupCommitWriter(inbox, shut)
-        rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox), options.scope)
-        door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
+        writer = GroupCommitWriter(inbox, closing_reason)
+        rules = WebhookRules(options.app_id, options.secrets, _fetch_login(options, inbox), options.scope)
+        door = web.WebContext(rules, writer, inbox, options, inbox.now, is_leader)
 
-        def use(new: ServerOptions) -> None:
+        def use_secrets(new: ServerOptions) -> None:
             _app(new).close()  # a key that cannot sign is refused
-            door.renew(new)
+            door.use_secrets(new)
 
-        SecretFiles(options, os.environ, use).watch()
+        SecretFiles(options, os.environ, use_secrets).watch()
         children = Children(lambda name: start(door.options, name), options.workers, inbox.queue.release)
-        inbox.queue.hasten(RESYNC, inbox.now() + SETTLED)
-        with _kept_running(children, stop):
+        inbox.queue.hasten(RESYNC, inbox.now() + RESYNC_DELAY)
+        with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
-            log.info("stopped", extra={"all_stored": writer.stop(WRITTEN)})
+            log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
     return 0
 
 
 @contextmanager
-def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
+def _keep_running(children: Children, stop: threading.Event) -> Iterator[None]:
     """Run the children within the block. They are told to end when ``stop`` is set or the block ends."""
 
-    def tell() -> None:
+    def stop_children() -> None:
         stop.wait()
         children.ask_to_end()
 
-    telling = threading.Thread(target=tell, name="telling", daemon=True)
+    thread = threading.Thread(target=stop_children, name="telling", daemon=True)
     children.begin()
-    telling.start()
+    thread.start()
     try:
         yield
     finally:
         stop.set()
-        telling.join()
-        if not children.wait(LAST):
+        thread.join()
+        if not children.wait(KILL_AFTER):
             log.warning("a worker did not end in time and was killed; its runs will be repeated")
 
 
@@ -267,12 +274,12 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", aliv
     """Run one worker until SIGTERM, SIGINT or the end of ``parent``. The process then exits at once.
 
     ``name`` is unique to this start, and known to the parent. Runs that did not end in time would delay a normal exit.
-    ``alive`` is the `Worker`'s; one that another process left would tell nothing.
+    ``alive`` is the `Worker`'s file; one left by an earlier process is removed.
     """
-    _begin(options)
-    os.nice(GENTLE)
+    _set_up_process(options)
+    os.nice(NICENESS)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, run, parent, name, alive)))
+    line = run_guarded(lambda: codes.append(_run_worker(options, run, parent, name, alive)))
     if line:
         log.error("this worker ends: %s", line)
     stop_tracing()
@@ -280,21 +287,21 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", aliv
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, run: Run, parent: int, name: str, alive: Path | None) -> int:
+def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive: Path | None) -> int:
     if alive:
         alive.unlink(missing_ok=True)
     if not parent:
-        _look_around(options, listens=False)
-    stop = _stopped_by_signals()
-    with opened(options, name or own_name()) as inbox, _app(options) as app:
-        login = _login(options, inbox)
+        _check_startup(options, listens=False)
+    stop = _stop_on_signals()
+    with open_inbox(options, name or own_name()) as inbox, _app(options) as app:
+        login = _fetch_login(options, inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
-        SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), tells=not parent).watch()
+        SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), warns=not parent).watch()
         dependencies = run_dependencies(options, inbox, app, login, stop)
         clock, guard = dependencies.now, dependencies.organisation
         resync = Resync(app, inbox, options, dependencies.tokens, dependencies.clones.forget)
-        tasks = {RESYNC: Task(lambda: resync.once(clock()), options.sweep_minutes)}
+        tasks = {RESYNC: Task(lambda: resync.run(clock()), options.sweep_minutes)}
         worker = Worker(
             inbox,
             lambda lease: run(lease, dependencies),
@@ -306,8 +313,8 @@ def _worked(options: ServerOptions, run: Run, parent: int, name: str, alive: Pat
             tells=lambda: {INDEX_UP: int(guard.is_up)} if guard else {},
         )
         try:
-            worker.live()
-        except Ended as error:
+            worker.run_until_stopped()
+        except WorkerExit as error:
             return error.code
     return 0
 
@@ -330,20 +337,20 @@ def run_dependencies(
         now=inbox.now,
         organisation=guard,
         ranking=(lambda installation: partial(elsewhere_to_show, guard.index(installation))) if guard else None,
-        indexed=OrganisationRegister(inbox).changed,
+        indexed=OrganisationRegister(inbox).note_changed,
     )
 
 
 @contextmanager
-def rebuilding(options: ServerOptions, inbox: Inbox, stop: threading.Event) -> Iterator[RunDependencies]:
+def rebuild_dependencies(options: ServerOptions, inbox: Inbox, stop: threading.Event) -> Iterator[RunDependencies]:
     with _app(options) as app:
         yield run_dependencies(options, inbox, app, "", stop)
 
 
-def _open_index(place: str, installation: int) -> Candidates:
+def _open_index(address: str, installation: int) -> Candidates:
     from bot.organisation.lance import open_candidates
 
-    return open_candidates(place, str(installation))
+    return open_candidates(address, str(installation))
 
 
 def _ask_index(options: ServerOptions) -> None:
@@ -351,14 +358,14 @@ def _ask_index(options: ServerOptions) -> None:
     _open_index(options.organisation, 0).search(["precedent"], {0})
 
 
-def _login(options: ServerOptions, inbox: Inbox) -> str:
+def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
     """Ask GitHub about the App, store the answer for all processes, and return our login.
 
     If GitHub does not answer, it is the last known login, or "". Raises WorldError.
     """
     try:
         with _app(options) as app:
-            return ask_who_we_are(app, inbox).login
+            return refresh_app_info(app, inbox).login
     except Unauthorised:
         raise
     except ForgeError as error:
@@ -367,25 +374,25 @@ def _login(options: ServerOptions, inbox: Inbox) -> str:
         return f"{slug}[bot]" if slug else ""
 
 
-def _look_around(options: ServerOptions, *, listens: bool) -> None:
-    findings = check(options, listens=listens)
-    for each in findings:
-        if each.level == "warning":
-            log.warning("%s: %s", each.name, each.line)
-    refuse(findings)
+def _check_startup(options: ServerOptions, *, listens: bool) -> None:
+    problems = check(options, listens=listens)
+    for problem in problems:
+        if problem.level == "warning":
+            log.warning("%s: %s", problem.name, problem.line)
+    raise_problems(problems)
 
 
 def _with_password(options: ServerOptions) -> ServerOptions:
     """Add a password for the status page, which is also kept out of the log. Raises UserError, WorldError."""
     if options.status_password:
         return options
-    found = replace(options, status_password=stored_password(options.data) or new_password(options.data))
-    write_logs(found.log, found.hidden)
+    updated = replace(options, status_password=stored_password(options.data) or new_password(options.data))
+    write_logs(updated.log, updated.hidden)
     log.info("the password of the status page is in %s", password_file(options.data))
-    return found
+    return updated
 
 
-def _begin(options: ServerOptions) -> None:
+def _set_up_process(options: ServerOptions) -> None:
     """Set up a process: its log, its traces, and no core dump, which would contain secrets."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
@@ -393,24 +400,24 @@ def _begin(options: ServerOptions) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _stopped_by_signals() -> threading.Event:
+def _stop_on_signals() -> threading.Event:
     """An event set by signals, through a thread: the code that a signal interrupts may hold the event's lock."""
-    stop, heard = threading.Event(), SimpleQueue[int]()
+    stop, signals = threading.Event(), SimpleQueue[int]()
 
-    def hear() -> None:
-        heard.get()
+    def wait_for_signal() -> None:
+        signals.get()
         stop.set()
 
-    threading.Thread(target=hear, name="signals", daemon=True).start()
+    threading.Thread(target=wait_for_signal, name="signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: heard.put(number))  # the only queue that is safe in a signal handler
+        signal.signal(number, lambda number, _: signals.put(number))  # the only queue that is safe in a signal handler
     return stop
 
 
 def _database(options: ServerOptions, *, hurry: bool = False) -> Database:
     if options.database_url:
         return Database(options.database_url, hurry=hurry)
-    return Database.within(options.data, hurry=hurry)
+    return Database.in_folder(options.data, hurry=hurry)
 
 
 def _app(options: ServerOptions) -> App:

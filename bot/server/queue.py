@@ -2,8 +2,8 @@
 
 A row is a key that has something to do: a repository, or a task of the server itself. It is the pattern of the
 controllers of Kubernetes and of the job queues River, procrastinate and Solid Queue: work is added in the transaction
-that makes it necessary, a key stands there once however much waits for it, and whoever works on it holds a lease that
-runs out with its process.
+that makes it necessary, a key is there once, however much waits for it, and its worker holds a lease that runs out
+with its process.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.errors import WorldError
-from bot.server.database import Database, Row, Transaction, Unheard
+from bot.server.database import Database, NotificationsUnavailable, Row, Transaction
 from bot.server.model import Instant, Lease, Priority
 
 LEASE = 30_000
 """Milliseconds after which the work of a worker that vanished is taken over. A worker renews its leases meanwhile."""
 
 OLDEST_EVERY = 8
-"""One claim in so many takes what has waited longest, whatever its priority: nothing starves."""
+"""One claim in this many takes the key that has waited longest, whatever its priority, so nothing starves."""
 
 PROMOTED = 500
-"""Keys that become ready in one transaction."""
+"""Most keys that become ready in one transaction."""
 
 MANY_HISTORIES = 1_000
-"""Histories that are read at once if nobody says fewer: more than there are workers."""
+"""Default limit of histories read at once: more than there are workers."""
 
 CHANNEL = "precedent_queue"
 
 READS, CUT_OFF = 1, 2
-"""In the column ``history``, else 0: the next run reads a history, or goes on with one whose worker vanished."""
+"""In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished."""
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class WorkQueue:
     """The table ``queue``. Every method raises WorldError when the database is not available.
 
     A key that nobody works on is ready, or will be when it is ``due``. A leased one is due when its lease runs out. At
-    most so many ``histories`` are leased at once, over all workers: such a run takes minutes, and many would leave no
+    most ``histories`` are leased for that at once, over all workers: such a run takes minutes, and many would leave no
     worker for anything else. A history whose worker vanished keeps its place: otherwise it would wait behind others,
     and each of them that vanished as well would hold the place for another lease.
     """
@@ -106,10 +106,10 @@ class WorkQueue:
         among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
         self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip)
         self._claims = 0
-        self._counting = threading.Lock()
+        self._claims_lock = threading.Lock()
 
     def add(
-        self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
+        self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
     ) -> None:
         """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
 
@@ -117,119 +117,121 @@ class WorkQueue:
         worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
         history, whatever its priority.
         """
-        if add_work(adding, works, self.now(), unread):
-            self.database.notify(adding, CHANNEL)
+        if add_work(transaction, items, self.now(), unread):
+            self.database.notify(transaction, CHANNEL)
 
     def ensure(self, keys: Iterable[str]) -> None:
-        """Add the server's own tasks that are not there yet, to be done now."""
+        """Add those of the server's own tasks that are missing, due now."""
         sql = "insert into queue (key, priority, since, due, ready) values (:key, :priority, :now, :now, 1)"
         now = self.now()
-        with self.database.transaction() as ensuring:
+        with self.database.transaction() as transaction:
             for key in keys:
-                if not ensuring.row("select 1 from queue where key = :key", key=key):
-                    ensuring.change(
+                if not transaction.row("select 1 from queue where key = :key", key=key):
+                    transaction.change(
                         f"{sql} on conflict (key) do nothing", key=key, priority=int(Priority.CATCH_UP), now=now
                     )
 
     def hasten(self, key: str, due: Instant) -> None:
-        """Let a key that waits be due then, if it would be later."""
+        """Make a waiting key due at ``due``, if it would be later."""
         sql = "update queue set due = :due where key = :key and due > :due and lease = ''"
-        with self.database.transaction() as hastening:
-            hastening.change(sql, key=key, due=due)
+        with self.database.transaction() as transaction:
+            transaction.change(sql, key=key, due=due)
 
     def claim(self, owner: str) -> Lease | None:
-        """Lease the most urgent key to this owner, of equal ones that which has waited longest; None if none is due.
+        """Lease the most urgent key to this owner, the longest waiting first; None if none is due.
 
-        While as many histories are leased as may be, the others wait, and everything else goes past them. Of those that
-        wait, the ones that were cut off come first.
+        At the limit of leased histories, the others wait while everything else passes them. Of those that wait,
+        interrupted ones come first.
         """
         now = self.now()
-        with self.database.transaction() as claiming:
-            waiting = self._waiting(claiming, now)
-            if waiting["due"]:
-                claiming.change(self._promote, now=now, many=PROMOTED)
-                waiting = self._waiting(claiming, now)
-            history = CUT_OFF if waiting["cut_off"] else READS if waiting["history"] else 0
-            if waiting["leased"] >= self.histories:
+        with self.database.transaction() as transaction:
+            ready = self._find_ready(transaction, now)
+            if ready["due"]:
+                transaction.change(self._promote, now=now, many=PROMOTED)
+                ready = self._find_ready(transaction, now)
+            history = CUT_OFF if ready["cut_off"] else READS if ready["history"] else 0
+            if ready["leased"] >= self.histories:
                 history = 0
-            if not (waiting["short"] or history):
+            if not (ready["short"] or history):
                 return None
-            row = self._claimed(claiming, owner, now + LEASE, history)
+            row = self._claim_first(transaction, owner, now + LEASE, history)
         if row is None:
             return None
         return Lease(row["key"], row["lease"], Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
 
-    def _waiting(self, claiming: Transaction, now: Instant) -> Row:
-        row = claiming.row(_WAITING, now=now, most=self.histories)
+    def _find_ready(self, transaction: Transaction, now: Instant) -> Row:
+        row = transaction.row(_WAITING, now=now, most=self.histories)
         assert row is not None
         return row
 
-    def _claimed(self, claiming: Transaction, owner: str, until: Instant, history: int) -> Row | None:
-        """Claim the first key that reads no history, or reads one in this way."""
+    def _claim_first(self, transaction: Transaction, owner: str, until: Instant, history: int) -> Row | None:
+        """Claim the first key, including those whose ``history`` is in this state if it is not 0."""
         values: dict[str, str | int] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
         if history:
             values |= {"most": self.histories, "history": history}
             if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
-                claiming.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
+                transaction.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
         order = "since" if self._takes_oldest() else "priority, since"
         first = (_EITHER if history else _SHORT).format(order=order, skip=self._skip)
-        return claiming.row(_CLAIM.format(first=first), **values)
+        return transaction.row(_CLAIM.format(first=first), **values)
 
     def _takes_oldest(self) -> bool:
-        with self._counting:
+        with self._claims_lock:
             self._claims += 1
             return self._claims % OLDEST_EVERY == 0
 
     def claim_key(self, owner: str, key: str) -> Lease | None:
-        """Lease this key to this owner, whether it has work or not; None while another one works on it."""
+        """Lease this key to this owner, whether it has work or not; None while another owner works on it."""
         now, priority, lease = self.now(), int(Priority.CATCH_UP), uuid.uuid4().hex
-        with self.database.transaction() as claiming:
-            row = claiming.row(
+        with self.database.transaction() as transaction:
+            row = transaction.row(
                 _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE, now=now
             )
         return Lease(key, lease, Priority(row["priority"]), row["since"]) if row else None
 
     def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
-        """Let these leases last from now on. Returns the ids of those that the owner has lost."""
+        """Renew these leases from now. Returns the ids of those that the owner has lost."""
         if not leases:
             return frozenset()
         sql = "update queue set due = :until where owner = :owner and owner <> '' and lease in :leases returning lease"
-        with self.database.transaction() as renewing:
-            found = renewing.rows(sql, until=self.now() + LEASE, owner=owner, leases=list(leases))
-        return frozenset(leases) - {row["lease"] for row in found}
+        with self.database.transaction() as transaction:
+            renewed = transaction.rows(sql, until=self.now() + LEASE, owner=owner, leases=list(leases))
+        return frozenset(leases) - {row["lease"] for row in renewed}
 
-    def lock(self, holding: Transaction, lease: Lease) -> bool:
-        """Whether the lease still holds. It cannot be lost, nor work be added, before the transaction ends."""
+    def lock(self, transaction: Transaction, lease: Lease) -> bool:
+        """Whether the lease still holds. Until the transaction ends, it cannot be lost and no work can be added."""
         sql = "update queue set lease = lease where key = :key and lease = :lease"
-        return bool(holding.change(sql, key=lease.key, lease=lease.id))
+        return bool(transaction.change(sql, key=lease.key, lease=lease.id))
 
-    def hold(self, holding: Transaction, keys: Collection[str]) -> None:
-        """Let no run of these keys begin or end before the transaction does, of each that is in the queue.
+    def lock_keys(self, transaction: Transaction, keys: Collection[str]) -> None:
+        """Lock these keys where they are in the queue: none of their runs begins or ends before the transaction does.
 
-        A run locks its key before its repository. Whoever changes the repository first and adds work after it would
-        wait for the run, and the run for it. So this comes first, with all the keys that get work.
+        A run locks its key before its repository. A transaction that changes the repository before it adds work would
+        deadlock with the run. So this comes first, with all the keys that get work.
         """
         # In the order of `add_work`.
-        holding.change_each("update queue set lease = lease where key = :key", [{"key": key} for key in sorted(keys)])
+        transaction.change_each(
+            "update queue set lease = lease where key = :key", [{"key": key} for key in sorted(keys)]
+        )
 
     def finish(
         self,
-        ending: Transaction,
+        transaction: Transaction,
         lease: Lease,
         due: Instant = 0,
         priority: Priority = Priority.CHANGE,
         *,
         is_unread: bool = False,
     ) -> None:
-        """End a lease whose `lock` the transaction has: the key is due again then, or has no work with 0.
+        """End a lease that the transaction has locked. The key is due again at ``due``; with 0 it has no more work.
 
         ``is_unread``: its next run reads a whole history, whatever its priority.
         """
         if not due:
-            ending.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
+            transaction.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
             return
         now = self.now()
-        ending.change(
+        transaction.change(
             "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
             " owner = '', lease = '' where key = :key and lease = :lease",
             priority=int(priority),
@@ -242,20 +244,20 @@ class WorkQueue:
         )
 
     def release(self, owner: str) -> int:
-        """Make everything ready that this owner works on, as it ended. Returns how many keys."""
-        with self.database.transaction() as releasing:
-            many = releasing.change(_RELEASE, owner=owner)
-            if many:
-                self.database.notify(releasing, CHANNEL)
-            return many
+        """Make all keys of this owner ready again, as its process ended. Returns how many."""
+        with self.database.transaction() as transaction:
+            count = transaction.change(_RELEASE, owner=owner)
+            if count:
+                self.database.notify(transaction, CHANNEL)
+            return count
 
 
 def add_work(
-    adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
+    transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
 ) -> bool:
     """Add work as `WorkQueue.add` does, but wake nobody. Returns whether there was any."""
-    rows = sorted(works)  # in a fixed order, or two transactions might wait for each other
-    adding.change_each(
+    rows = sorted(items)  # in a fixed order, or two transactions might wait for each other
+    transaction.change_each(
         _ADD,
         [
             {
@@ -272,45 +274,45 @@ def add_work(
 
 
 class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL says so; on SQLite and behind a pooler it looks every moment."""
+    """Wakes a worker when work was added. PostgreSQL notifies it; on SQLite and behind a pooler, it polls."""
 
-    def __init__(self, database: Database, every: float) -> None:
+    def __init__(self, database: Database, interval: float) -> None:
         self._database = database
-        self._every = every
-        self._came = threading.Event()
-        self._stops = threading.Event()
+        self._interval = interval
+        self._work_came = threading.Event()
+        self._stopping = threading.Event()
 
     def wait(self) -> None:
         """Return when work may have come: at a notification, or after the pause."""
-        self._came.wait(self._every)
-        self._came.clear()
+        self._work_came.wait(self._interval)
+        self._work_came.clear()
 
     def wake(self) -> None:
-        self._came.set()
+        self._work_came.set()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear notifications within the block, on a connection of its own."""
+        """Listen for notifications within the block, on a connection of its own."""
         thread = threading.Thread(target=self._listen, name="wakeups", daemon=True)
         if self._database.is_postgres:
             thread.start()
         try:
             yield
         finally:
-            self._stops.set()
+            self._stopping.set()
             self.wake()
             if thread.ident:
                 thread.join()
 
     def _listen(self) -> None:
-        while not self._stops.is_set():
+        while not self._stopping.is_set():
             try:
-                with self._database.listening(CHANNEL) as heard:
-                    while not self._stops.is_set():
-                        if heard(1.0):
+                with self._database.listen(CHANNEL) as has_notification:
+                    while not self._stopping.is_set():
+                        if has_notification(1.0):
                             self.wake()
-            except Unheard:
-                log.info("notifications do not pass the pooler: workers look for work every %g s", self._every)
+            except NotificationsUnavailable:
+                log.info("notifications do not pass the pooler: workers look for work every %g s", self._interval)
                 return
-            except WorldError:  # looking now and then goes on, and says what is wrong
-                self._stops.wait(self._every)
+            except WorldError:  # polling continues, and reports what is wrong
+                self._stopping.wait(self._interval)

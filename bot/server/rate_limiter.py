@@ -16,7 +16,7 @@ from typing import TypeVar
 from bot.errors import StoreError
 from bot.memory.store import Edits, Snapshot, Store
 from bot.server.changed_threads import changed_threads
-from bot.server.model import MINUTE, Instant, Stopping
+from bot.server.model import MINUTE, Instant, ServerStopping
 
 Wait = Callable[[threading.Event, float], bool]
 
@@ -33,19 +33,21 @@ class RateLimiter:
         """When the next run of a repository may begin, so that its two pushes need not wait; 0 for at once."""
         if not pushes:
             return 0
-        last = sorted(pushes)
-        full = last[-self.per_minute + 1 :] if self.per_minute > 1 else last[-1:]
-        then = max(last[-1] + MINUTE // self.per_minute, full[0] + MINUTE if len(full) == self.per_minute - 1 else 0)
-        return then if then - self.clock() <= MINUTE else 0  # a push in the future: the clock was set back
+        ordered = sorted(pushes)
+        recent = ordered[-self.per_minute + 1 :] if self.per_minute > 1 else ordered[-1:]
+        start = max(
+            ordered[-1] + MINUTE // self.per_minute, recent[0] + MINUTE if len(recent) == self.per_minute - 1 else 0
+        )
+        return start if start - self.clock() <= MINUTE else 0  # a push in the future: the clock was set back
 
-    def room(self, pushes: Sequence[Instant], stop: threading.Event) -> None:
-        """Wait until one more push is allowed. Raises Stopping."""
-        full = sorted(pushes)[-self.per_minute :]
-        if len(full) == self.per_minute and not self._until(full[0] + MINUTE, stop):
-            raise Stopping("the server stopped: the next one goes on")
+    def wait_for_room(self, pushes: Sequence[Instant], stop: threading.Event) -> None:
+        """Wait until one more push is allowed. Raises ServerStopping."""
+        recent = sorted(pushes)[-self.per_minute :]
+        if len(recent) == self.per_minute and not self._wait_until(recent[0] + MINUTE, stop):
+            raise ServerStopping("the server stopped: the next one goes on")
 
-    def _until(self, then: Instant, stop: threading.Event) -> bool:
-        left = min(then - self.clock(), MINUTE)  # a push in the future: the clock was set back
+    def _wait_until(self, moment: Instant, stop: threading.Event) -> bool:
+        left = min(moment - self.clock(), MINUTE)  # a push in the future: the clock was set back
         return left <= 0 or not self.wait(stop, left / 1000)
 
 
@@ -65,12 +67,12 @@ class PacedStore:
         return self._store.open(want)
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        """See `Store.write`. Waits for the limit first. Raises Stopping."""
-        self._pace.room((*self._earlier, *self.pushes), self._stop)
+        """See `Store.write`. Waits for the limit first. Raises ServerStopping."""
+        self._pace.wait_for_room((*self._earlier, *self.pushes), self._stop)
         try:
             written = self._store.write(base, edits, message, squash=squash)
         except StoreError:
-            self.changed |= changed_threads(base, edits)  # it may have arrived, and its answer been lost
+            self.changed |= changed_threads(base, edits)  # it may have arrived, with only its answer lost
             raise
         if written is not base:
             self.pushes.append(self._pace.clock())
@@ -87,20 +89,20 @@ CUSTOMER = 64
 NAMELESS = "local"
 """The peer of a connection without an address, such as a Unix socket."""
 
-FREE = 5
+FREE_TRIES = 5
 """Wrong passwords in a row without a wait."""
 
 LONGEST = 300.0
 """Longest wait in seconds; the first is one second, and each further one doubles."""
 
-FORGIVEN = 3_600.0
+FORGET_AFTER = 3_600.0
 """Seconds after its last wrong password until a peer is forgotten."""
 
-TOGETHER, AGAIN = 50, 10.0
+SHARED_TRIES, REFILL_SECONDS = 50, 10.0
 """Wrong passwords allowed to all peers together, and the seconds until one more is."""
 
 MOST = 1_000
-"""Peers that are remembered, with wrong and with right passwords each."""
+"""Most peers remembered for wrong passwords, and as many for right ones."""
 
 _T = TypeVar("_T")
 
@@ -147,29 +149,29 @@ class PeerShares:
         self._most = most
         self._open: set[PeerShare] = set()
         self._total = 0
-        self._of_peer: dict[str, int] = {}
-        self._counted = itertools.count()
+        self._held_by_peer: dict[str, int] = {}
+        self._order = itertools.count()
 
     def open(self, peer: str, give_way: Callable[[], bool]) -> PeerShare:
         """Return an empty share."""
-        share = PeerShare(peer, give_way, next(self._counted))
+        share = PeerShare(peer, give_way, next(self._order))
         self._open.add(share)
         return share
 
-    def take(self, share: PeerShare, much: int) -> bool:
+    def take(self, share: PeerShare, amount: int) -> bool:
         """Add to a share. Returns False, and closes the share, if there is no room."""
-        while share in self._open and not self._fits(share.peer, much):
-            if not self._make_room(share.peer, much):
+        while share in self._open and not self._fits(share.peer, amount):
+            if not self._make_room(share.peer, amount):
                 self.close(share)
         if share not in self._open:
             return False
-        share.held += much
-        self._count(share.peer, much)
+        share.held += amount
+        self._count(share.peer, amount)
         return True
 
     def renew(self, share: PeerShare) -> None:
         """Restart the waiting time of a share."""
-        share.since = next(self._counted)
+        share.since = next(self._order)
 
     def close(self, share: PeerShare) -> None:
         """Free a share. May be repeated."""
@@ -177,19 +179,19 @@ class PeerShares:
             self._open.remove(share)
             self._count(share.peer, -share.held)
 
-    def _count(self, peer: str, much: int) -> None:
-        self._total += much
-        self._of_peer[peer] = self._of_peer.get(peer, 0) + much
-        if not self._of_peer[peer]:
-            del self._of_peer[peer]
+    def _count(self, peer: str, amount: int) -> None:
+        self._total += amount
+        self._held_by_peer[peer] = self._held_by_peer.get(peer, 0) + amount
+        if not self._held_by_peer[peer]:
+            del self._held_by_peer[peer]
 
-    def _fits(self, peer: str, much: int) -> bool:
-        return self._of_peer.get(peer, 0) + much <= self._most and self._total + much <= self._size
+    def _fits(self, peer: str, amount: int) -> bool:
+        return self._held_by_peer.get(peer, 0) + amount <= self._most and self._total + amount <= self._size
 
-    def _make_room(self, peer: str, much: int) -> bool:
-        is_own = self._of_peer.get(peer, 0) + much > self._most
+    def _make_room(self, peer: str, amount: int) -> bool:
+        is_own = self._held_by_peer.get(peer, 0) + amount > self._most
         holders = [share for share in self._open if share.held and (share.peer == peer or not is_own)]
-        for share in sorted(holders, key=lambda each: (-self._of_peer[each.peer], each.since)):
+        for share in sorted(holders, key=lambda each: (-self._held_by_peer[each.peer], each.since)):
             if share.give_way():
                 self.close(share)
                 return True
@@ -224,17 +226,17 @@ class PasswordLimiter:
         self._lock = Lock()
         self._wrong: OrderedDict[str, _WrongPasswords] = OrderedDict()
         self._right: OrderedDict[str, None] = OrderedDict()
-        self._left = float(TOGETHER)
-        self._at = clock()
+        self._allowance = float(SHARED_TRIES)
+        self._refilled_at = clock()
 
-    def tried(self, peer: str, knows: Callable[[], bool], *, near: bool = False) -> Attempt:
+    def try_password(self, peer: str, is_correct: Callable[[], bool], *, near: bool = False) -> Attempt:
         """Check a password with ``knows``, which is called only if this peer may try now."""
         with self._lock:
             now = self._clock()
             self._refill(now)
-            if wait := self._wait(peer, now, near=near):
+            if wait := self._remaining_wait(peer, now, near=near):
                 return Attempt(is_right=False, wait=math.ceil(wait))
-            if not knows():
+            if not is_correct():
                 self._count(peer, now)
                 return Attempt(is_right=False)
             self._wrong.pop(peer, None)
@@ -242,28 +244,28 @@ class PasswordLimiter:
             return Attempt(is_right=True)
 
     def _refill(self, now: float) -> None:
-        self._left = min(TOGETHER, self._left + max(0.0, now - self._at) / AGAIN)
-        self._at = now
-        while self._wrong and now - next(iter(self._wrong.values())).last > FORGIVEN:
+        self._allowance = min(SHARED_TRIES, self._allowance + max(0.0, now - self._refilled_at) / REFILL_SECONDS)
+        self._refilled_at = now
+        while self._wrong and now - next(iter(self._wrong.values())).last > FORGET_AFTER:
             self._wrong.popitem(last=False)
 
-    def _wait(self, peer: str, now: float, *, near: bool) -> float:
-        own = self._wrong[peer].until - now if peer in self._wrong else 0.0
-        is_let_by = near or peer in self._right
-        return max(0.0, own, 0.0 if is_let_by or self._left >= 1 else (1 - self._left) * AGAIN)
+    def _remaining_wait(self, peer: str, now: float, *, near: bool) -> float:
+        own_wait = self._wrong[peer].until - now if peer in self._wrong else 0.0
+        is_exempt = near or peer in self._right
+        return max(0.0, own_wait, 0.0 if is_exempt or self._allowance >= 1 else (1 - self._allowance) * REFILL_SECONDS)
 
     def _count(self, peer: str, now: float) -> None:
-        self._left = max(0.0, self._left - 1)
-        wrong = self._wrong.get(peer) or _WrongPasswords()
-        wrong.times, wrong.last = wrong.times + 1, now
-        if wrong.times >= FREE:
-            wrong.until = now + min(LONGEST, 2.0 ** min(wrong.times - FREE, 20))
-        _remember(self._wrong, peer, wrong)
+        self._allowance = max(0.0, self._allowance - 1)
+        attempts = self._wrong.get(peer) or _WrongPasswords()
+        attempts.times, attempts.last = attempts.times + 1, now
+        if attempts.times >= FREE_TRIES:
+            attempts.until = now + min(LONGEST, 2.0 ** min(attempts.times - FREE_TRIES, 20))
+        _remember(self._wrong, peer, attempts)
 
 
-def _remember(known: OrderedDict[str, _T], peer: str, what: _T) -> None:
+def _remember(peers: OrderedDict[str, _T], peer: str, value: _T) -> None:
     """Keep the newest last, and at most `MOST`."""
-    known[peer] = what
-    known.move_to_end(peer)
-    if len(known) > MOST:
-        known.popitem(last=False)
+    peers[peer] = value
+    peers.move_to_end(peer)
+    if len(peers) > MOST:
+        peers.popitem(last=False)

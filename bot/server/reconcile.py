@@ -31,7 +31,7 @@ from bot.github.errors import (
 )
 from bot.github.events import CALM, FOLLOW_UP, ORGANISATION, UNAWAITED
 from bot.github.foreign_thread import ForeignRepository, read_repository
-from bot.github.history import RestingHistory
+from bot.github.history import LimitedHistory
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
@@ -40,7 +40,7 @@ from bot.pipeline.handle import handle_event
 from bot.pipeline.outbox import UNSEEN
 from bot.pipeline.plan import BUSY, FULL
 from bot.pipeline.publish import CommentResult
-from bot.pipeline.rebuild import go_on
+from bot.pipeline.rebuild import continue_rebuild
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import (
     MUTED,
@@ -53,10 +53,10 @@ from bot.pipeline.setup import (
 )
 from bot.pipeline.site import RepositorySite, fetch_settings
 from bot.questions.digest import DigestRequest
-from bot.server.delivery_context import fields_of, run_context
-from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesced
+from bot.server.delivery_context import delivery_fields, trace_run
+from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesce
 from bot.server.installation_events import InstallationEvents, apply_installation_events
-from bot.server.log import Bug, caught, guarded, log_fields
+from bot.server.log import Bug, catch_error, log_fields, run_guarded
 from bot.server.model import (
     Delivery,
     Grant,
@@ -68,14 +68,14 @@ from bot.server.model import (
     RepositoryRow,
     Result,
     RunReport,
-    Stopping,
+    ServerStopping,
 )
 from bot.server.organisation_changes import people_digest
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.organisation_search import CheckedSearch
 from bot.server.rate_limiter import PacedStore
-from bot.server.retry_policy import RepositoryMoved, judge, limit_over
-from bot.server.run_log import RunLog, about, matches, nearest, standing
+from bot.server.retry_policy import RepositoryMoved, judge, limit_end
+from bot.server.run_log import RunLog, earlier_result, matches, nearest, result_for
 from bot.server.scope import EXCLUDED
 from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
@@ -83,13 +83,13 @@ from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
 TROUBLE = 15.0
-"""Seconds until the next look at a repository whose run could not be begun or stored."""
+"""Seconds until the next try for a repository whose run could not be started or stored."""
 
 PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
-"""Seconds between tries to store the results of a run, so that it is not done again. A database is back by then."""
+"""Seconds between tries to store the results of a run, so that it is not repeated. By then, a database is back."""
 
 PROMISED = 125_000
-"""Milliseconds after which an unconfirmed promise may be checked: a little more than `run_context.SPEAKING`."""
+"""Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
 
 LONGEST = 3_600_000
 PART = 60.0
@@ -110,13 +110,13 @@ log = logging.getLogger(__name__)
 
 
 def reconcile(lease: Lease, run: RunDependencies) -> None:
-    """Do the run of a leased repository. Never raises: nobody looks at a run that failed."""
-    line = guarded(lambda: _reconcile(lease, run))
+    """Run a leased repository. Never raises: nobody handles a run that failed."""
+    line = run_guarded(lambda: _reconcile(lease, run))
     if line:
-        told = {"repository": lease.key}
-        log.error("a run could not be started, or its results could not be stored: %s", line, extra=told)
-        if line := guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
-            log.error("its lease could not be given back, and runs out: %s", line, extra=told)
+        details = {"repository": lease.key}
+        log.error("a run could not be started, or its results could not be stored: %s", line, extra=details)
+        if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+            log.error("its lease could not be given back, and runs out: %s", line, extra=details)
 
 
 def _reconcile(lease: Lease, run: RunDependencies) -> None:
@@ -124,19 +124,18 @@ def _reconcile(lease: Lease, run: RunDependencies) -> None:
     work = run.inbox.begin(lease, run.pace.earliest)
     if work is None:  # nothing is due
         return
-    with run_context(work.id, work.deliveries, since):
+    with trace_run(work.id, work.deliveries, since):
         results, report = run_repository(work, run)
         with span("finish"):
-            is_stored = _ended(work, results, report, run)
+            is_stored = _store_results(work, results, report, run)
         if is_stored:
-            _log(work, results)
+            _log_results(work, results)
         else:
             log.warning("the results of a run were not stored, as it lost its lease", extra={"repository": lease.key})
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
-    """Do what a run has to do. Returns the result of each delivery and what the run reports; expected errors and bugs
-    become results."""
+    """Carry out a run. Returns the result of each delivery and the report; expected errors and bugs become results."""
     if work.repository.number:
         return RepositoryRun(work, run).make()
     try:
@@ -148,8 +147,8 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
         return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
 
 
-def _ended(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> bool:
-    """Store the results, with patience, as they cannot be undone. Returns False if the lease was lost."""
+def _store_results(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> bool:
+    """Store the results, with retries, as the run cannot be undone. Returns False if the lease was lost."""
     for pause in PAUSES:
         try:
             return run.inbox.end(work, results, report)
@@ -161,13 +160,13 @@ def _ended(work: PendingWork, results: list[Result], report: RunReport, run: Run
     return run.inbox.end(work, results, report)
 
 
-def _log(work: PendingWork, results: list[Result]) -> None:
-    had = {each.seq: each for each in work.deliveries}
+def _log_results(work: PendingWork, results: list[Result]) -> None:
+    deliveries = {each.seq: each for each in work.deliveries}
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
-        told = {"repository": work.repository.text, "number": each.seq, "said": each.said, "reason": each.reason}
-        with log_fields(**fields_of([had[each.seq]])):
-            log.log(level, "%s", each.state, extra=told)
+        details = {"repository": work.repository.text, "number": each.seq, "said": each.said, "reason": each.reason}
+        with log_fields(**delivery_fields([deliveries[each.seq]])):
+            log.log(level, "%s", each.state, extra=details)
 
 
 def repository_site(grant: Grant, run: RunDependencies) -> RepositorySite:
@@ -186,7 +185,7 @@ def repository_site(grant: Grant, run: RunDependencies) -> RepositorySite:
 
 @dataclass(slots=True)
 class RepositoryRun:
-    """One run in a repository. ``results`` and the errors in ``failed`` are by delivery, ``spoken`` is by thread.
+    """One run in a repository. ``results`` and ``failed`` are by delivery, ``comment_results`` by thread.
 
     ``name`` is the name of the repository when the run began.
     """
@@ -196,7 +195,7 @@ class RepositoryRun:
     run_log: RunLog = field(default_factory=RunLog)
     results: dict[int, Result] = field(default_factory=dict)
     failed: dict[int, PrecedentError] = field(default_factory=dict)
-    spoken: dict[object, CommentResult] = field(default_factory=dict)
+    comment_results: dict[object, CommentResult] = field(default_factory=dict)
     name: str = ""
     store: PacedStore | None = None
     budget: RequestBudget = field(default_factory=RequestBudget)
@@ -211,21 +210,21 @@ class RepositoryRun:
     """As in `RunReport`."""
 
     known_limit: RateLimited | None = None
-    """Why this run does not ask for history: a limit that another run met."""
+    """Why this run does not fetch history: a limit that another run met."""
 
     def make(self) -> tuple[list[Result], RunReport]:
         """Do the whole run. Expected errors and bugs become results instead of being raised."""
-        error = caught(self._go)
+        error = catch_error(self._execute)
         if error:
-            self._aftermath(error)
+            self._apply_error(error)
             self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
         for each in self.run_log.met:
             if isinstance(each, RateLimited):
-                self._aftermath(each)
-        self._look_twice()
+                self._apply_error(each)
+        self._recheck_moved()
         self.run_log.on_stage("")
         used = self.run_log.used
-        told = replace(
+        report = replace(
             self.report,
             stages=tuple((name, round(seconds, 3)) for name, seconds in self.run_log.seconds.items()),
             pushes=tuple(self.store.pushes) if self.store else (),
@@ -236,9 +235,9 @@ class RepositoryRun:
             changed=frozenset(self.store.changed) if self.store else frozenset(),
             people=self.people,
         )
-        return list(self.results.values()), told
+        return list(self.results.values()), report
 
-    def _go(self) -> None:
+    def _execute(self) -> None:
         repository, run = self.work.repository, self.dependencies
         self.run_log.on_stage("token")
         row = run.inbox.installations().repository(repository)
@@ -246,36 +245,36 @@ class RepositoryRun:
         grant = run.tokens.grant(repository, run.now())
         self.name = grant.name
         register = OrganisationRegister(run.inbox)
-        fresh = grant.visibility if grant.asked_at >= self.work.began_at else None
-        register.saw(repository, grant.name, private=grant.private, visibility=fresh)
+        visibility = grant.visibility if grant.asked_at >= self.work.began_at else None
+        register.store_repository(repository, grant.name, private=grant.private, visibility=visibility)
         scope = run.options.scope
         if not scope.includes(grant.name):
             self.results = {each.seq: Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries}
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        chosen = read_settings(fetch_settings(site, CONFIG_PATH), self.run_log)
-        if scope.observes(grant.name) and chosen.settings.mode != "off":
-            chosen = replace(chosen, settings=replace(chosen.settings, mode="summary"))
-        register.share(repository, chosen.settings.organisation.share_with)
-        self.people = people_digest(chosen.settings.ignore.people)
-        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
+        config = read_settings(fetch_settings(site, CONFIG_PATH), self.run_log)
+        if scope.observes(grant.name) and config.settings.mode != "off":
+            config = replace(config, settings=replace(config.settings, mode="summary"))
+        register.store_shares(repository, config.settings.organisation.share_with)
+        self.people = people_digest(config.settings.ignore.people)
+        config = replace(config, embedder=embedder(config.settings, site, self.run_log))
         self.run_log.on_stage("clone")
-        with run.clones.borrowed(repository) as keep:
-            self.store = PacedStore(branch_store(site, chosen.settings, keep), run.pace, row.pushes, run.stop)
+        with run.clones.borrow(repository) as keep:
+            self.store = PacedStore(branch_store(site, config.settings, keep), run.pace, row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.run_log, self.budget) as built:
+            with build_run_context(site, config, self.store, now, self.run_log, self.budget) as built:
                 bot = replace(
-                    self._resting(built),
+                    self._without_history(built),
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
                     reading_seconds=PART,
-                    organisation=self._organisation(chosen.settings),
+                    organisation=self._organisation_search(config.settings),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
-                self._work_on(bot, site, chosen, row)
+                self._handle_all(bot, site, config, row)
 
-    def _organisation(self, settings: Settings) -> CheckedSearch | None:
+    def _organisation_search(self, settings: Settings) -> CheckedSearch | None:
         run, repository = self.dependencies, self.work.repository
         if run.ranking is None or not settings.organisation.results:
             return None
@@ -293,48 +292,52 @@ class RepositoryRun:
     def _on_history(self, read: HistoryRead) -> None:
         self.history = read
 
-    def _resting(self, bot: RunContext) -> RunContext:
+    def _without_history(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""
         until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, OF_HISTORY)
         if until <= self.dependencies.now():
             return bot
-        over = datetime.fromtimestamp(until / 1000, UTC)
-        told = f"the reading of history goes on at {over:%H:%M} UTC, when GitHub's limit is over"
-        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=HISTORY)
-        return replace(bot, history=RestingHistory(self.known_limit))
+        limit_ends = datetime.fromtimestamp(until / 1000, UTC)
+        message = f"the reading of history goes on at {limit_ends:%H:%M} UTC, when GitHub's limit is over"
+        self.known_limit = RateLimited(message, GOES_ON, until=limit_ends, resource=HISTORY)
+        return replace(bot, history=LimitedHistory(self.known_limit))
 
-    def _look_twice(self) -> None:
+    def _recheck_moved(self) -> None:
         """Retry at once what failed because the repository moved; drop one where the App is no longer installed."""
-        doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
-        if doubtful and self.name and isinstance(error := caught(self._go_back), (RepositoryMoved, NotInstalled)):
-            self._aftermath(error)
-            self._judge(doubtful, error)
+        failed = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
+        if failed and self.name and isinstance(error := catch_error(self._check_name), (RepositoryMoved, NotInstalled)):
+            self._apply_error(error)
+            self._judge(failed, error)
 
-    def _go_back(self) -> None:
-        """Ask for the repository's present name. Raises RepositoryMoved for another name, NotInstalled, ForgeError."""
+    def _check_name(self) -> None:
+        """Ask for the repository's current name. Raises RepositoryMoved for another name, NotInstalled, ForgeError."""
         repository, tokens = self.work.repository, self.dependencies.tokens
         tokens.forget(repository)
         if tokens.grant(repository, self.dependencies.now()).name != self.name:
             raise RepositoryMoved("the repository got another name: it is looked at again")
 
-    def _work_on(self, bot: RunContext, site: RepositorySite, chosen: RepositorySettings, row: RepositoryRow) -> None:
+    def _handle_all(
+        self, bot: RunContext, site: RepositorySite, config: RepositorySettings, row: RepositoryRow
+    ) -> None:
         memory = bot.memory
         assert self.store
-        for group in coalesced(self.work.deliveries):
+        for group in coalesce(self.work.deliveries):
             if self.dependencies.stop.is_set():
-                raise Stopping(STOPPED)
+                raise ServerStopping(STOPPED)
             if self._is_done_already(group):
-                self._settle(group, self.spoken.get(group.number), LOOKED)
+                self._record_outcome(group, self.comment_results.get(group.number), LOOKED)
                 continue
-            memory = open_repository_memory(site, chosen, self.store)
+            memory = open_repository_memory(site, config, self.store)
             self._handle(group, replace(bot, memory=memory), site)
             for line in memory.notes:
                 self.run_log.note(line)
         self.run_log.on_stage("read on")
-        self.report = self._outlook(memory, bot, row, reads_on=False)  # valid if the next step fails
+        self.report = self._plan_next(memory, bot, row, made_progress=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
-            go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
-            self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
+            continue_rebuild(
+                replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries)
+            )
+            self.report = self._plan_next(memory, bot, row, made_progress=memory.state.manifest.reading != before)
         events = [each.event for each in self.work.deliveries]
         event = next((each for each in events if each.is_of_discussion), events[0])
         read_discussions(event, replace(bot, memory=memory))
@@ -346,30 +349,30 @@ class RepositoryRun:
         digests, repository = self.dependencies.inbox.digests(), self.work.repository
         if digests.is_due(repository) and not memory.state.manifest.reading:
             self.run_log.on_stage("digest")
-            asked = DigestRequest(bot.now - DIGEST_TIME, bot.now)
-            digests.store(repository, digest_of_memory(memory, bot.settings, bot.place, asked))
+            request = DigestRequest(bot.now - DIGEST_TIME, bot.now)
+            digests.store(repository, digest_of_memory(memory, bot.settings, bot.place, request))
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether an earlier event of this run already did the work for this one."""
         if group.event.name == FOLLOW_UP:
             return any(each.state == "done" for each in self.results.values())
-        known = self.spoken.get(group.number)
+        earlier = self.comment_results.get(group.number)
         asks_again = group.event.name in (COMMENT, ORGANISATION) or group.event.forgets
-        return bool(known and not known.error) and not asks_again
+        return bool(earlier and not earlier.error) and not asks_again
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
-        heard, told = len(self.run_log.met), list[CommentResult]()
-        error = caught(lambda: told.extend(handle_event(group.event, bot)))
-        renewed = [spoken for spoken in told if spoken.renews]
-        for spoken in renewed:
-            self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
-        told = [spoken for spoken in told if not spoken.renews]
-        for spoken in told:
-            known = self.spoken.get(spoken.id)
-            if known is None or not known.spoke:
-                self.spoken[spoken.id] = spoken
-        own = about(told, group.number)
+        met_before, results = len(self.run_log.met), list[CommentResult]()
+        error = catch_error(lambda: results.extend(handle_event(group.event, bot)))
+        renewed = [result for result in results if result.renews]
+        for result in renewed:
+            self.run_log.note(f"Issue {result.id}: {result.action} ({result.reason})")
+        results = [result for result in results if not result.renews]
+        for result in results:
+            earlier = self.comment_results.get(result.id)
+            if earlier is None or not earlier.spoke:
+                self.comment_results[result.id] = result
+        own = result_for(results, group.number)
         if error and not isinstance(error, Bug):
             raise error
         group = self._judge_undone(group, renewed)
@@ -378,31 +381,30 @@ class RepositoryRun:
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
-            error = next((each for each in self.run_log.met[heard:] if not _is_of_history(each)), None)
+            error = next((each for each in self.run_log.met[met_before:] if not _is_history_limit(each)), None)
         if error:
-            self._aftermath(error)
+            self._apply_error(error)
             self._judge(group.deliveries, error)
         elif own or not group.event.may_be_answered:
-            self._settle(group, own, self._why(bot))
+            self._record_outcome(group, own, self._silence_reason(bot))
         else:
-            self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
+            self._record_outcome(group, earlier_result(bot.memory, group.number, site), self._silence_reason(bot))
 
     def _judge_undone(self, group: DeliveryGroup, renewed: Iterable[CommentResult]) -> DeliveryGroup:
-        """Judge the deliveries of comments that could not be renewed: what has to be taken back stands there until
-        then. Returns the group without them."""
+        """Judge the deliveries whose comments still show what must be withdrawn. Returns the group without them."""
         undone = {each.id: each for each in renewed if each.is_undone and not each.reply}
         for number in undone.keys() & group.event.numbers:
             error = undone[number].error or WorldError(undone[number].reason)
-            self._aftermath(error)
+            self._apply_error(error)
             self._judge((each for each in group.deliveries if each.event.number == number), error)
             group = replace(group, deliveries=tuple(each for each in group.deliveries if each.event.number != number))
         return group
 
-    def _why(self, bot: RunContext) -> str:
+    def _silence_reason(self, bot: RunContext) -> str:
         return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
 
-    def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
-        """Store what was said, under the last delivery that led to it.
+    def _record_outcome(self, group: DeliveryGroup, own: CommentResult | None, default: str) -> None:
+        """Store the outcome under the last delivery that led to it.
 
         If another run is working on it, look again later, as that run may have been killed.
         """
@@ -414,13 +416,13 @@ class RepositoryRun:
             result = Result(last.seq, "waiting", own.reason, later, counts=False)
         elif own:
             url = own.comment.url if own.comment else ""
-            reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
+            reason = default if own.is_owed and own.reason == MUTED else own.reason
             shown, near = matches(own), nearest(own)
             result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
             if own.is_owed and own.reason.startswith(UNSEEN):
                 self.failed[last.seq] = Gone(own.reason, certain=False)
         else:
-            result = Result(last.seq, "done", otherwise, said="silent")
+            result = Result(last.seq, "done", default, said="silent")
         self.results[last.seq] = result
 
     def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
@@ -429,45 +431,45 @@ class RepositoryRun:
             self.failed[each.seq] = error
             self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
 
-    def _aftermath(self, error: PrecedentError) -> None:
-        """Apply an error to more than the delivery that met it."""
+    def _apply_error(self, error: PrecedentError) -> None:
+        """Apply what an error means beyond the delivery that met it."""
         repository, run = self.work.repository, self.dependencies
         mark_error(error)
         self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
-            InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(repository, str(error))
+            InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).remove(repository, str(error))
         elif isinstance(error, (Unauthorised, AuthFailed)):
             run.tokens.forget(repository)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
-            run.inbox.installations().pause(repository.installation, error.resource, limit_over(error, run.now()))
+            run.inbox.installations().pause(repository.installation, error.resource, limit_end(error, run.now()))
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
             run.clones.forget(repository)
 
-    def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
+    def _plan_next(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, made_progress: bool) -> RunReport:
         """How far memory has read, and when to look again even if nothing happens.
 
         ``reads_on``: an unfinished rebuild made progress in this run, so the next run follows at once.
         """
-        report, now = self._progress(memory), self.dependencies.now()
+        report, now = self._report_progress(memory), self.dependencies.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return report
-        limits = [each for each in self.run_log.met if _is_of_history(each)]
-        over = max((limit_over(each, now) for each in limits), default=0)
-        owed = self._owed(memory, bot)
-        if over and not owed:
-            return replace(report, requeue_after=over, urgency=Priority.HISTORY)
-        is_reading = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
-        goes_on = not limits and report.is_unread and report.cursor > row.cursor
-        if (is_reading and reads_on) or goes_on:
+        limits = [each for each in self.run_log.met if _is_history_limit(each)]
+        limit_ends = max((limit_end(each, now) for each in limits), default=0)
+        outstanding = self._outstanding(memory, bot)
+        if limit_ends and not outstanding:
+            return replace(report, requeue_after=limit_ends, urgency=Priority.HISTORY)
+        is_unfinished = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
+        has_advanced = not limits and report.is_unread and report.cursor > row.cursor
+        if (is_unfinished and made_progress) or has_advanced:
             return replace(report, requeue_after=now)
-        if not (is_reading or owed):
+        if not (is_unfinished or outstanding):
             return report
-        is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
+        is_idle = not self.comment_results and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
-        soonest = min((free for free in (*owed, over) if free > now), default=now + backoff)
+        soonest = min((moment for moment in (*outstanding, limit_ends) if moment > now), default=now + backoff)
         return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
-    def _progress(self, memory: Memory) -> RunReport:
+    def _report_progress(self, memory: Memory) -> RunReport:
         """How far memory has read; of a history that is not read completely, how much is left."""
         manifest, read = memory.state.manifest, self.history
         cursor = round(manifest.cursor.timestamp() * 1000) if manifest.cursor else 0
@@ -481,18 +483,18 @@ class RepositoryRun:
             return report
         return replace(report, is_unread=False)
 
-    def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
-        """For each promise that this run did not keep: from when on it may be checked."""
+    def _outstanding(self, memory: Memory, bot: RunContext) -> list[Instant]:
+        """When each outbox entry that this run left open may be checked, at the earliest."""
         oldest = bot.now - bot.within
-        kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
-        promised = memory.state.answers([key for key in memory.state.manifest.pending if key not in kept]).values()
-        left = [said.trying_since for said in promised if said.at > oldest]
+        settled = {key for key, result in self.comment_results.items() if not result.is_owed and not result.error}
+        answers = memory.state.answers([key for key in memory.state.manifest.pending if key not in settled]).values()
+        starts = [answer.trying_since for answer in answers if answer.at > oldest]
         requests = memory.state.manifest.requests_since(oldest)
-        left += [each.trying_since for each in requests if each.state == "pending" and each.id not in kept]
-        left += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
-        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
+        starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]
+        starts += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
+        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in starts]
 
 
-def _is_of_history(error: PrecedentError) -> TypeGuard[RateLimited]:
-    """Whether it is a limit that stops only the reading of history: no delivery waits for that, the reading goes on."""
+def _is_history_limit(error: PrecedentError) -> TypeGuard[RateLimited]:
+    """Whether it is a limit that stops only the reading of history, which no delivery waits for."""
     return isinstance(error, RateLimited) and error.resource in OF_HISTORY

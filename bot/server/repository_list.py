@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bot.github.errors import OF_ALL, OF_HISTORY
-from bot.server.database import written
+from bot.server.database import to_json
 from bot.server.installations import Installations
 from bot.server.model import HistoryPart, Instant, RepositoryRow
 from bot.server.scope import RepositoryScope
@@ -32,8 +32,8 @@ class HistoryEstimate:
     @property
     def percent(self) -> int:
         """How much is read, in 0..99; -1 if that is not known."""
-        whole = self.read + self.left
-        return min(99, 100 * self.read // whole) if self.left >= 0 and whole else -1
+        total = self.read + self.left
+        return min(99, 100 * self.read // total) if self.left >= 0 and total else -1
 
     def after(self, part: HistoryPart, began: Instant, ended: Instant) -> HistoryEstimate:
         if part.left < 0 or part.before < 0:
@@ -42,7 +42,7 @@ class HistoryEstimate:
         return HistoryEstimate(part.read, (*marks, (ended, part.left))[-RUNS - 1 :])
 
     def done_at(self, paused_until: Instant = 0) -> Instant:
-        """When it will be done, if it goes on as before, after a pause until then; 0 if that is not known.
+        """When it will be done at the pace so far, after a pause until ``paused_until``; 0 if unknown.
 
         The time between runs counts, so a reading that has to wait for others takes as long as it does.
         """
@@ -53,11 +53,11 @@ class HistoryEstimate:
             return 0
         return max(last, paused_until) + round(left * (last - first) / (before - left))
 
-    def stored(self) -> str:
-        return written([self.read, self.marks])
+    def to_text(self) -> str:
+        return to_json([self.read, self.marks])
 
 
-def stored_estimate(text: str) -> HistoryEstimate | None:
+def parse_estimate(text: str) -> HistoryEstimate | None:
     """Read the text of a column; None for "", when no history is being read."""
     if not text:
         return None
@@ -93,20 +93,20 @@ class RepositoryStatus:
 
 
 def repository_list(
-    rows: Sequence[RepositoryRow], known: Installations, scope: RepositoryScope, now: Instant
+    rows: Sequence[RepositoryRow], installations: Installations, scope: RepositoryScope, now: Instant
 ) -> list[RepositoryStatus]:
     """Return the status of these repositories, in their order. Raises WorldError without the database."""
-    states, limits, of_history = known.states(), known.pauses(OF_ALL), known.pauses(OF_HISTORY)
-    found = []
+    states, limits, of_history = installations.states(), installations.pauses(OF_ALL), installations.pauses(OF_HISTORY)
+    statuses = []
     for row in rows:
-        estimate, installation = stored_estimate(row.history), row.repository.installation
+        estimate, installation = parse_estimate(row.history), row.repository.installation
         state = _state(row, states.get(installation, "active"), scope)
         until = limits.get(installation, 0)
         if state in ("unread", "reading"):
             until = max(until, of_history.get(installation, 0))
         is_observed = scope.observes(row.name)
-        found.append(RepositoryStatus(row, state, is_observed, estimate, until if until > now else 0))
-    return found
+        statuses.append(RepositoryStatus(row, state, is_observed, estimate, until if until > now else 0))
+    return statuses
 
 
 def _state(row: RepositoryRow, installation: str, scope: RepositoryScope) -> RepositoryState:

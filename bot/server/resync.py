@@ -13,7 +13,7 @@ from bot.github.app import App, DeliveryInfo, ListedRepository
 from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.server.health import ALIVE, ask_who_we_are
+from bot.server.health import ALIVE, refresh_app_info
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
 from bot.server.installations import TokenCache
@@ -39,11 +39,11 @@ from bot.server.webhook import EVENTS, OF_REPOSITORY
 LOST = "lost"
 """The heartbeat that stores which deliveries were requested again."""
 
-SHOWN = 3 * 24 * 60 * MINUTE
+GITHUB_KEEPS = 3 * 24 * 60 * MINUTE
 """Milliseconds that GitHub keeps a delivery for.
 https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
 
-AGAIN = 10 * MINUTE
+OVERLAP = 10 * MINUTE
 """Deliveries this close before the last one seen are checked again, as they are not listed in strict order."""
 
 UNDER_WAY = MINUTE
@@ -56,7 +56,7 @@ MOST_REQUESTED = 200
 """Deliveries that one resync requests."""
 
 INDEX_LEFT = 10 * MINUTE
-"""The organisation's index is switched off when no worker has told of one for so long; a restart takes less."""
+"""The organisation's index is switched off when no worker has reported one for this long; a restart takes less."""
 
 TRIES = 3
 _REMEMBERED = 2_000
@@ -85,16 +85,16 @@ class MissedDeliveries:
 
 
 @dataclass(slots=True)
-class _Memory:
-    """Attempts up to ``until`` were checked, 0 for none. ``owed`` is by the id that all attempts share."""
+class _RedeliveryState:
+    """Attempts up to ``until`` were checked, 0 for none. ``pending`` is by the id that all attempts share."""
 
     until: Instant = 0
-    owed: dict[str, PendingRedelivery] = field(default_factory=dict)
+    pending: dict[str, PendingRedelivery] = field(default_factory=dict)
 
     def give_up(self, now: Instant) -> tuple[str, ...]:
         """The deliveries that were requested often enough and did not come; each is named once."""
-        found = [guid for guid, each in self.owed.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
-        self.owed |= {guid: replace(self.owed[guid], times=TRIES + 1) for guid in found}
+        found = [guid for guid, each in self.pending.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
+        self.pending |= {guid: replace(self.pending[guid], times=TRIES + 1) for guid in found}
         return tuple(found)
 
 
@@ -110,73 +110,77 @@ class Redelivery:
     inbox: Inbox
     app: int
 
-    def ask(self, now: Instant) -> MissedDeliveries:
+    def request_missing(self, now: Instant) -> MissedDeliveries:
         """Request missing deliveries. Raises ForgeError if there is no list, WorldError without a database."""
-        memory = self._recall()
-        is_first, since = not memory.until, max(memory.until - AGAIN, now - SHOWN)
+        state = self._load()
+        is_first, since = not state.until, max(state.until - OVERLAP, now - GITHUB_KEEPS)
         attempts = [each for each in self.api.deliveries(since) if each.event in EVENTS and each.guid]
-        stored = self._stored([*(each.guid for each in attempts), *memory.owed])
-        memory.owed = {guid: owed for guid, owed in memory.owed.items()
-                       if guid not in stored and owed.asked_at > now - SHOWN}  # fmt: skip
+        stored = self._stored_guids([*(each.guid for each in attempts), *state.pending])
+        state.pending = {guid: pending for guid, pending in state.pending.items()
+                         if guid not in stored and pending.asked_at > now - GITHUB_KEEPS}  # fmt: skip
         latest = {each.guid: each for each in sorted(attempts, key=lambda each: each.id)}
         missing = [each for each in latest.values() if each.guid not in stored]
-        found = self._redeliver(memory, _failed(missing, attempts, now), now)
+        result = self._redeliver(state, _failed_deliveries(missing, attempts, now), now)
         seen = [each.delivered_at for each in attempts]
-        memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
-        self._keep(memory)
-        return replace(found, repositories=_repositories(missing) if is_first else frozenset())
+        state.until = (state.until or since) if result.trouble else max(state.until, since, *seen)
+        self._save(state)
+        return replace(result, repositories=_repositories_of(missing) if is_first else frozenset())
 
-    def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
+    def _redeliver(self, state: _RedeliveryState, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
         """Request the due deliveries, oldest first and at most MOST_REQUESTED, and remember them."""
-        asked, given_up = 0, memory.give_up(now)
-        wanted = {guid: each.attempt for guid, each in memory.owed.items()}
-        wanted |= {guid: each.id for guid, each in failed.items()}
-        for guid, attempt in sorted(wanted.items(), key=lambda item: item[1]):
-            before = memory.owed.get(guid, PendingRedelivery(attempt, 0, 0))
-            if before.times >= TRIES or now - before.asked_at < PATIENCE:
+        requested, given_up = 0, state.give_up(now)
+        attempts = {guid: each.attempt for guid, each in state.pending.items()}
+        attempts |= {guid: each.id for guid, each in failed.items()}
+        for guid, attempt in sorted(attempts.items(), key=lambda item: item[1]):
+            earlier = state.pending.get(guid, PendingRedelivery(attempt, 0, 0))
+            if earlier.times >= TRIES or now - earlier.asked_at < PATIENCE:
                 continue
-            if asked >= MOST_REQUESTED:
+            if requested >= MOST_REQUESTED:
                 return MissedDeliveries(
-                    asked, given_up=given_up, trouble=f"more than {MOST_REQUESTED} deliveries are missing"
+                    requested, given_up=given_up, trouble=f"more than {MOST_REQUESTED} deliveries are missing"
                 )
             try:
                 self.api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
-                return MissedDeliveries(asked, given_up=given_up, trouble=str(error))
+                return MissedDeliveries(requested, given_up=given_up, trouble=str(error))
             except ForgeError:  # it is gone for good
-                memory.owed[guid] = PendingRedelivery(attempt, TRIES, now)
+                state.pending[guid] = PendingRedelivery(attempt, TRIES, now)
                 continue
-            asked += 1
-            memory.owed[guid] = PendingRedelivery(attempt, before.times + 1, now)
-        return MissedDeliveries(asked, given_up=given_up)
+            requested += 1
+            state.pending[guid] = PendingRedelivery(attempt, earlier.times + 1, now)
+        return MissedDeliveries(requested, given_up=given_up)
 
-    def _stored(self, guids: Iterable[str]) -> frozenset[str]:
+    def _stored_guids(self, guids: Iterable[str]) -> frozenset[str]:
         prefix = f"{self.app}:"
-        return frozenset(name.removeprefix(prefix) for name in self.inbox.known([prefix + guid for guid in guids]))
+        return frozenset(
+            name.removeprefix(prefix) for name in self.inbox.existing_ids([prefix + guid for guid in guids])
+        )
 
-    def _recall(self) -> _Memory:
+    def _load(self) -> _RedeliveryState:
         _, note = self.inbox.heartbeats().get(LOST, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
-            owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
-            return _Memory(int(note.get("until", 0)), owed)
+            pending = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
+            return _RedeliveryState(int(note.get("until", 0)), pending)
         except (ValueError, TypeError, AttributeError):
-            return _Memory()
+            return _RedeliveryState()
 
-    def _keep(self, memory: _Memory) -> None:
+    def _save(self, state: _RedeliveryState) -> None:
         """Store the newest requests, as many as there is room for."""
-        kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
-        owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self.inbox.heartbeat(LOST, {"until": memory.until, "owed": owed})
+        newest = sorted(state.pending.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
+        pending = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in newest})
+        self.inbox.heartbeat(LOST, {"until": state.until, "owed": pending})
 
 
-def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
+def _failed_deliveries(
+    missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant
+) -> dict[str, DeliveryInfo]:
     """The missing deliveries that were never answered with success and are not under way."""
     answered = {each.guid for each in attempts if _is_answered(each)}
     return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
 
 
-def _repositories(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
+def _repositories_of(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
     return frozenset(
         RepositoryKey(each.installation_id, each.repository_id)
         for each in missing
@@ -205,7 +209,7 @@ SLACK = 5 * MINUTE
 MOST = 100
 """Repositories that one resync asks GitHub about; those not asked about for the longest time come first."""
 
-WITHIN = 4
+DAILY_WINDOW = 4
 """Quarters of an hour in which a repository's daily look may still begin."""
 
 
@@ -219,38 +223,38 @@ class DriftCheck:
     app: int
     scope: RepositoryScope = EVERYTHING
 
-    def look(self, now: Instant, loses: Loses) -> int:
+    def check(self, now: Instant, loses: Loses) -> int:
         """Let the repositories that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked.
 
-        ``loses`` is called for a repository that we may not see any more, with the reason.
+        ``loses`` is called for a repository that we may no longer see, with the reason.
         """
-        rows = self._next(self._ours(self.inbox.installations().repositories(active_since=now - LATELY)))
+        rows = self._next_rows(self._active_rows(self.inbox.installations().repositories(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
                 if row.repository.installation not in limited:
-                    caught_up += self._look_at(row, limited, now, loses)
+                    caught_up += self._check_repository(row, limited, now, loses)
                 last = row.repository.text
         finally:
             if last:
                 self.inbox.heartbeat(HEARTBEAT, {"repository": last})
         return caught_up
 
-    def remind(self, now: Instant) -> int:
+    def start_daily_looks(self, now: Instant) -> int:
         """Begin the daily look of each repository in its quarter of an hour, given by its number. Returns how many.
 
         The daily look reads feedback and changed pages; nobody waits for it.
         """
         due = []
-        for row in self._ours(self.inbox.installations().repositories()):
+        for row in self._active_rows(self.inbox.installations().repositories()):
             since = (now // QUARTER - row.repository.number) % QUARTERS
-            if since < WITHIN:
+            if since < DAILY_WINDOW:
                 day = (now // QUARTER - row.repository.number) // QUARTERS
-                due.append(self._arrival(row, f"daily-{row.repository.text}-{day}", Event("schedule"), now))
-        known = self.inbox.known([each.id for each in due])
+                due.append(self._make_arrival(row, f"daily-{row.repository.text}-{day}", Event("schedule"), now))
+        known = self.inbox.existing_ids([each.id for each in due])
         return sum(sum(self.inbox.put([each])) for each in due if each.id not in known)
 
-    def _ours(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
+    def _active_rows(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The rows within the scope whose installation is neither suspended nor gone."""
         register = self.inbox.installations()
         rows = [row for row in rows if self.scope.includes(row.name)]
@@ -259,7 +263,7 @@ class DriftCheck:
         }
         return sorted((row for row in rows if active[row.repository.installation]), key=lambda row: row.repository)
 
-    def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
+    def _next_rows(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The next repositories in turn, after the last checked one."""
         _, note = self.inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
@@ -270,7 +274,7 @@ class DriftCheck:
             :MOST
         ]
 
-    def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
+    def _check_repository(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 if it lags behind. Errors of one repository do not keep the next one from being checked."""
         busy = (
             self.inbox.deliveries(state=state, repository=row.repository, limit=1) for state in ("waiting", "working")
@@ -297,11 +301,13 @@ class DriftCheck:
             return 0
         if newest <= row.cursor + SLACK:
             return 0
-        # The name has the newest change and memory's cursor: a repository is sent on only while it makes progress.
-        arrival = self._arrival(row, f"catch-up-{row.repository.text}-{newest}-{row.cursor}", Event("catch-up"), now)
+        # The id has the newest change and memory's cursor: a repository is queued again only while it makes progress.
+        arrival = self._make_arrival(
+            row, f"catch-up-{row.repository.text}-{newest}-{row.cursor}", Event("catch-up"), now
+        )
         return sum(self.inbox.put([arrival]))
 
-    def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
+    def _make_arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         return Arrival(
             f"{self.app}:{name}",
             row.repository,
@@ -329,7 +335,7 @@ class ResyncResult:
 
 @dataclass(slots=True)
 class Resync:
-    """A regular task of one worker. Its state is in heartbeats of the inbox, so that any worker can go on.
+    """A regular task of one worker. Its state is in heartbeats of the inbox, so that any worker can continue.
 
     ``tokens`` are shared with the worker, to request fewer; ``forget`` removes a repository's files.
     """
@@ -345,8 +351,8 @@ class Resync:
         newest, app = NewestChanges(self.options.api_url), self.options.app_id
         self.drift = DriftCheck(self.inbox, self.tokens, newest, app, self.options.scope)
 
-    def once(self, now: Instant) -> ResyncResult:
-        """Does each part even if another one fails. Parts that do not need GitHub come first."""
+    def run(self, now: Instant) -> ResyncResult:
+        """Run each part even if another one fails. Parts that do not need GitHub come first."""
         notes: list[str] = []
 
         def part(call: Callable[[Instant], int]) -> int:
@@ -358,23 +364,23 @@ class Resync:
 
         purged = part(lambda at: self.inbox.purge(at - self.options.keep_days * DAY))
         part(self._align)
-        part(lambda _: ask_who_we_are(self.api, self.inbox).id)
+        part(lambda _: refresh_app_info(self.api, self.inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
-        caught_up = part(self._list_repositories) + part(lambda at: self.drift.look(at, self._events(at).loses))
-        swept = ResyncResult(redelivered, caught_up, part(self.drift.remind), purged, tuple(notes))
+        caught_up = part(self._list_repositories) + part(lambda at: self.drift.check(at, self._events(at).remove))
+        result = ResyncResult(redelivered, caught_up, part(self.drift.start_daily_looks), purged, tuple(notes))
         for note in notes:
             log.warning("resync: %s", note)
-        log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
-        return swept
+        log.info("resync done", extra={name: value for name, value in asdict(result).items() if name != "notes"})
+        return result
 
     def _align(self, now: Instant) -> int:
-        """Note what the organisation's index lacks, or has too much; if no worker has one, forget what was noted."""
+        """Note what the organisation's index lacks or should not have; if no worker has one, forget all notes."""
         changes = OrganisationChanges(self.inbox.database, self.inbox.queue, self.inbox.now)
         if self.options.organisation:
             return changes.align(self.options.organisation, self.options.scope)
-        beats = self.inbox.heartbeats()
-        told = [at for name, (at, note) in beats.items() if name.startswith(WORKER) and INDEX_UP in note]
-        silent = now - max(told, default=0)
+        heartbeats = self.inbox.heartbeats()
+        times = [at for name, (at, note) in heartbeats.items() if name.startswith(WORKER) and INDEX_UP in note]
+        silent = now - max(times, default=0)
         if silent > INDEX_LEFT:
             changes.switch_off()
         elif silent <= ALIVE:
@@ -382,18 +388,18 @@ class Resync:
         return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
-        found = Redelivery(self.api, self.inbox, self.options.app_id).ask(now)
-        if found.trouble:
-            notes.append(f"not all missed deliveries were requested again: {found.trouble}")
-        if found.given_up:
-            notes.append(f"deliveries that were requested again and never came: {', '.join(found.given_up)}")
-        self._events(now).looks(found.repositories, f"{self.options.app_id}:first-{now // DAY}")
-        return found.asked
+        missed = Redelivery(self.api, self.inbox, self.options.app_id).request_missing(now)
+        if missed.trouble:
+            notes.append(f"not all missed deliveries were requested again: {missed.trouble}")
+        if missed.given_up:
+            notes.append(f"deliveries that were requested again and never came: {', '.join(missed.given_up)}")
+        self._events(now).schedule_catch_up(missed.repositories, f"{self.options.app_id}:first-{now // DAY}")
+        return missed.asked
 
     def _list_repositories(self, now: Instant) -> int:
         """List all installations, once a day or after a change. Returns how many repositories are new.
 
-        An excluded one does not become known by that, so that it is new when it is included.
+        An excluded one stays unknown, so that it is new once it is included.
         """
         today, organisation = now // DAY, OrganisationRegister(self.inbox)
         before = self.inbox.heartbeats().get(PLACES)
@@ -402,34 +408,47 @@ class Resync:
             return 0
         rows = self.inbox.installations().repositories()
         if before is None or before[1].get("scope") != self.options.scope.digest:
-            organisation.left_out(row.repository for row in rows if not self.options.scope.includes(row.name))
-        known = {row.repository for row in rows}
+            organisation.note_excluded(row.repository for row in rows if not self.options.scope.includes(row.name))
+        known_repositories = {row.repository for row in rows}
         listed: set[RepositoryKey] = set()
-        for place in self.api.installations():
-            organisation.installed(place.id, place.account, "suspended" if place.suspended else "active")
-            listed |= {repository for repository in known if place.suspended and repository.installation == place.id}
-            for one in () if place.suspended else self._seen(place.id):
-                repository = RepositoryKey(place.id, one.id)
-                if repository in known or self.options.scope.includes(one.name):
+        for installation in self.api.installations():
+            organisation.store_installation(
+                installation.id, installation.account, "suspended" if installation.suspended else "active"
+            )
+            listed |= {
+                repository
+                for repository in known_repositories
+                if installation.suspended and repository.installation == installation.id
+            }
+            for listed_repository in () if installation.suspended else self._fetch_repositories(installation.id):
+                repository = RepositoryKey(installation.id, listed_repository.id)
+                if repository in known_repositories or self.options.scope.includes(listed_repository.name):
                     listed.add(repository)
-                    organisation.saw(repository, one.name, private=one.private, visibility=one.visibility)
-        self._leave(known - listed, now)
-        found = self._events(now).looks(listed - known, f"{self.options.app_id}:found-{now // DAY}")
+                    organisation.store_repository(
+                        repository,
+                        listed_repository.name,
+                        private=listed_repository.private,
+                        visibility=listed_repository.visibility,
+                    )
+        self._drop_unlisted(known_repositories - listed, now)
+        found = self._events(now).schedule_catch_up(
+            listed - known_repositories, f"{self.options.app_id}:found-{now // DAY}"
+        )
         if self.inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
             self.inbox.heartbeat(PLACES, listing)
         return found
 
-    def _seen(self, installation: int) -> list[ListedRepository]:
+    def _fetch_repositories(self, installation: int) -> list[ListedRepository]:
         """The repositories of an installation; none if it is gone."""
         try:
             return list(self.api.repositories(installation))
         except NotInstalled:
             return []
 
-    def _leave(self, unlisted: Collection[RepositoryKey], now: Instant) -> None:
+    def _drop_unlisted(self, unlisted: Collection[RepositoryKey], now: Instant) -> None:
         """Give up a repository that GitHub does not list, if a token for it is refused as well."""
         try:
-            self._events(now).leaves(unlisted, UNINSTALLED)
+            self._events(now).remove_gone(unlisted, UNINSTALLED)
         except ForgeError as error:
             raise WorldError(f"the check of where the App is installed failed: {error}") from error
 
@@ -437,13 +456,13 @@ class Resync:
         return InstallationEvents(self.inbox, self.tokens, self.forget, now, self.options.scope)
 
 
-ASKED_ABOUT = 1_000
+ETAGS_KEPT = 1_000
 """Repositories whose last answer is remembered."""
 
 
 class NewestChanges:
-    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, it
-    costs nothing of the limit.
+    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, that
+    does not count against the limit.
 
     GitHub's ETags hold for one token only, and tokens stay in the process that asked for them. So do ETags, each with
     the time of the change and nothing else of the answer. For one thread.
@@ -456,8 +475,8 @@ class NewestChanges:
     def __call__(self, grant: Grant) -> Instant:
         """Return the time of the newest change, 0 for none. Raises ForgeError."""
         last = self._last.pop(grant.repository, NewestChange(None, ""))
-        found = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
-        self._last[grant.repository] = found
-        if len(self._last) > ASKED_ABOUT:
+        newest = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
+        self._last[grant.repository] = newest
+        if len(self._last) > ETAGS_KEPT:
             self._last.popitem(last=False)
-        return round(1000 * found.at.timestamp()) if found.at else 0
+        return round(1000 * newest.at.timestamp()) if newest.at else 0

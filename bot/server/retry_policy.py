@@ -18,7 +18,7 @@ from bot.github.errors import (
 from bot.github.events import ORGANISATION
 from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug
-from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, Stopping
+from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, ServerStopping
 
 FIRST = 15_000
 """Milliseconds before the second try; the pause doubles each time."""
@@ -41,16 +41,16 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     ``chance`` is a random factor near 1, so that deliveries that failed together are not retried together.
     """
     seq, why = delivery.seq, str(error)
-    # What it has to take back stands in a comment until then, so it is not given up.
+    # Until it succeeds, a comment shows what must be withdrawn, so it is not given up.
     later = Result(seq, "waiting", why, now + HOUR, counts=False)
     is_urgent = delivery.event.name == ORGANISATION and not isinstance(error, Bug)
     if isinstance(error, NotInstalled):
         return later if is_urgent and isinstance(error, Suspended) else Result(seq, "dropped", why)
-    if isinstance(error, (Stopping, RepositoryMoved)):
+    if isinstance(error, (ServerStopping, RepositoryMoved)):
         return Result(seq, "waiting", why, now, counts=False)
     if isinstance(error, RateLimited):
-        return Result(seq, "waiting", why, limit_over(error, now), counts=False)
-    if isinstance(error, SILENT) and not _can_pass(error):
+        return Result(seq, "waiting", why, limit_end(error, now), counts=False)
+    if isinstance(error, SILENT) and not _may_be_temporary(error):
         return Result(seq, "done", why, said="silent")
     tries = delivery.attempts + 1
     if isinstance(error, FOR_THE_OWNER) or tries >= (min(most, BUG_TRIES) if isinstance(error, Bug) else most):
@@ -60,11 +60,11 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     return Result(seq, "waiting", why, now + pause)
 
 
-def _can_pass(error: PrecedentError) -> bool:
+def _may_be_temporary(error: PrecedentError) -> bool:
     """A 404 may be temporary while something is created or moved, but not if issues are disabled."""
     return isinstance(error, Gone) and not error.certain and not isinstance(error, IssuesOff)
 
 
-def limit_over(error: RateLimited, now: Instant) -> Instant:
+def limit_end(error: RateLimited, now: Instant) -> Instant:
     """Return the end of a limit: in a minute at the earliest."""
     return max(now + MINUTE, round(error.until.timestamp() * 1000) if error.until else 0)

@@ -70,24 +70,24 @@ class RunLog:
             self._span.enter_context(span(stage))
 
 
-def about(results: Iterable[CommentResult], number: int) -> CommentResult | None:
+def result_for(results: Iterable[CommentResult], number: int) -> CommentResult | None:
     """Return the result for an issue: a comment or a reply rather than silence."""
     return min((each for each in results if each.id == number), key=lambda each: not each.spoke, default=None)
 
 
-def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
+def earlier_result(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
     """Return an earlier answer from memory, whose run may have died before it could report it."""
-    said = memory.state.answers([number]).get(number)
-    if said and said.state == "pending" and said.trying_since:
+    answer = memory.state.answers([number]).get(number)
+    if answer and answer.state == "pending" and answer.trying_since:
         return CommentResult(number, "", "silent", BUSY, is_owed=True)
-    if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):
+    if answer is None or answer.state not in ("said", "silent", "removed", "withdrawn"):
         return None
-    if said.state != "said":
-        return CommentResult(number, "", "silent", said.reason)
+    if answer.state != "said":
+        return CommentResult(number, "", "silent", answer.reason)
     entry = memory.entries([number]).get(number)
     traits = (entry.kind if entry else Kind.ISSUE).traits
-    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{said.comment_id}"
-    comment = OwnComment(said.comment_id, "", url) if said.comment_id else None
+    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{answer.comment_id}"
+    comment = OwnComment(answer.comment_id, "", url) if answer.comment_id else None
     return CommentResult(number, "", "unchanged", "it was said before", comment=comment)
 
 

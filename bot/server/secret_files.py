@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from bot.errors import UserError
-from bot.server.log import guarded, hide
+from bot.server.log import hide, run_guarded
 from bot.server.options import ServerOptions, read_secret, secret_files, variable
 
 EVERY = 2.0
@@ -30,8 +30,8 @@ class SecretFiles:
     """The options of a process, with its secrets as they are in their files now.
 
     ``environ`` names the files (``PRECEDENT_…_FILE``). ``use`` is called with options in which one secret is new, and
-    raises UserError if that cannot be used: then the former value stays. ``tells``: whether values that are not used
-    are logged. ``every``: seconds between two looks at the files.
+    raises UserError if that cannot be used: then the former value stays. ``warns``: whether rejected values are logged
+    as warnings. ``every``: seconds between two looks at the files.
     """
 
     def __init__(
@@ -40,48 +40,48 @@ class SecretFiles:
         environ: Mapping[str, str],
         use: Callable[[ServerOptions], object],
         *,
-        tells: bool = True,
+        warns: bool = True,
         every: float = EVERY,
     ) -> None:
         self._options = options
         self._files = {name: file for name, file in secret_files(environ).items() if getattr(options, name)}
         self._use = use
         self._every = every
-        self._level = logging.WARNING if tells else logging.DEBUG
+        self._level = logging.WARNING if warns else logging.DEBUG
         self._seen: dict[str, Mark] = {}
         self._read: dict[str, Mark] = {}
 
     def watch(self) -> None:
-        """Look at once, and from now on in a thread. For the main thread, as it takes SIGHUP."""
-        asked = SimpleQueue[int]()  # the only queue that is safe in a signal handler
-        signal.signal(signal.SIGHUP, lambda number, _: asked.put(number))
-        asked.put(0)  # a file may have changed since the start
-        threading.Thread(target=self._watch, args=(asked,), name="secrets", daemon=True).start()
+        """Look at once, and from now on in a thread. Call it in the main thread, as it handles SIGHUP."""
+        requests = SimpleQueue[int]()  # the only queue that is safe in a signal handler
+        signal.signal(signal.SIGHUP, lambda number, _: requests.put(number))
+        requests.put(0)  # a file may have changed since the start
+        threading.Thread(target=self._watch, args=(requests,), name="secrets", daemon=True).start()
 
-    def look(self, *, at_once: bool = False) -> None:
-        """Use what is new. A file that changed after the last look may be half written, and is left for the next one.
+    def reload_changed(self, *, at_once: bool = False) -> None:
+        """Use changed secrets. A file that changed since the last look may be half written, and waits for the next one.
 
         ``at_once`` reads every file now.
         """
         for name, file in self._files.items():
-            mark = _mark(file)
-            is_settled = self._seen.get(name) == mark
-            self._seen[name] = mark
-            if at_once or (is_settled and self._read.get(name) != mark):
-                self._read[name] = mark
-                self._take(name, file)
+            fingerprint = _fingerprint(file)
+            is_settled = self._seen.get(name) == fingerprint
+            self._seen[name] = fingerprint
+            if at_once or (is_settled and self._read.get(name) != fingerprint):
+                self._read[name] = fingerprint
+                self._reload(name, file)
 
-    def _watch(self, asked: SimpleQueue[int]) -> None:
+    def _watch(self, requests: SimpleQueue[int]) -> None:
         while True:
             try:
-                asked.get(timeout=self._every)
+                requests.get(timeout=self._every)
                 at_once = True
             except Empty:
                 at_once = False
-            if line := guarded(partial(self.look, at_once=at_once)):
+            if line := run_guarded(partial(self.reload_changed, at_once=at_once)):
                 log.warning("the secrets could not be read again: %s", line)
 
-    def _take(self, name: str, file: str) -> None:
+    def _reload(self, name: str, file: str) -> None:
         try:
             if not self._read[name]:
                 raise UserError(f"{variable(name)}_FILE is not there, or is no file")
@@ -101,12 +101,12 @@ class SecretFiles:
         log.info("%s was read again", file, extra={"option": variable(name)})
 
 
-def _mark(file: str) -> Mark:
-    """What changes whenever another file is there, also behind a link, or something else in it; () without a file."""
+def _fingerprint(file: str) -> Mark:
+    """A value that changes with the file, even behind a link, and with its content; () without a file."""
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except (OSError, ValueError):
         return ()
-    if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for its writer
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for its writer
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -34,7 +34,7 @@ Attributes = Mapping[str, str | int]
 Block = AbstractContextManager[None]
 
 
-_nothing = nullcontext()
+_no_span = nullcontext()
 _tracer: OtlpTracer | None = None
 
 
@@ -43,11 +43,11 @@ def start_tracing(environ: Mapping[str, str]) -> None:
     global _tracer  # noqa: PLW0603 - as with logging, there is one for the process
     if is_tracing_wanted(environ):
         with suppress(UserError):
-            _tracer = _opened(environ)
+            _tracer = _open_tracer(environ)
 
 
 def stop_tracing(seconds: float = FLUSH) -> None:
-    """Send the spans that are left, for at most so many seconds, and make no more."""
+    """Send the spans that are left, for at most ``seconds``, and make no more."""
     global _tracer
     stopping, _tracer = _tracer, None
     if stopping:
@@ -58,7 +58,7 @@ def tracing_problem(environ: Mapping[str, str]) -> str:
     """Return why the traces that these variables ask for cannot be sent, with the remedy; "" if they can."""
     try:
         if is_tracing_wanted(environ):
-            _opened(environ).stop(0.0)
+            _open_tracer(environ).stop(0.0)
     except UserError as error:
         return str(error)
     return ""
@@ -67,7 +67,7 @@ def tracing_problem(environ: Mapping[str, str]) -> str:
 def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
     """Whether the variables name a collector, and none of them switches traces off."""
     is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not is_off and environ.get("OTEL_TRACES_EXPORTER", "") != "none" and bool(_first(environ, ENDPOINTS))
+    return not is_off and environ.get("OTEL_TRACES_EXPORTER", "") != "none" and bool(_first_set(environ, ENDPOINTS))
 
 
 def is_tracing() -> bool:
@@ -82,11 +82,11 @@ def span(
     links: Sequence[str] = (),
     began: int = 0,
 ) -> Block:
-    """Open a span below ``parent``, or below the present one without it. ``began`` 0 is now.
+    """Open a span below ``parent``, or below the current one without it. ``began`` 0 is now.
 
     It is marked as failed by an exception, of which only the class is kept.
     """
-    return _tracer.span(name, attributes or {}, kind, parent, links, began) if _tracer else _nothing
+    return _tracer.span(name, attributes or {}, kind, parent, links, began) if _tracer else _no_span
 
 
 def past_span(name: str, began: int, ended: int, parent: str = "", links: Sequence[str] = ()) -> None:
@@ -101,29 +101,29 @@ def annotate(attributes: Attributes) -> None:
 
 
 def mark_error(error: BaseException) -> None:
-    """Mark the present span as failed, by the class of the error."""
+    """Mark the current span as failed, by the class of the error."""
     if _tracer:
         _tracer.mark_error(type(error).__name__)
 
 
 def traceparent() -> str:
-    """Return the context of the present span, "" without one."""
+    """Return the context of the current span, "" without one."""
     return _tracer.traceparent() if _tracer else ""
 
 
 def trace_id() -> str:
-    """Return the id of the present trace, "" without one."""
+    """Return the id of the current trace, "" without one."""
     return traceparent()[3:35]
 
 
-def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
-    """The name of the first variable with a value; that of traces alone counts before that of everything."""
+def _first_set(environ: Mapping[str, str], names: Sequence[str]) -> str:
+    """The name of the first variable with a value; the one for traces alone comes first."""
     return next((name for name in names if environ.get(name, "").strip()), "")
 
 
-def _opened(environ: Mapping[str, str]) -> OtlpTracer:
-    """Raises UserError with the one thing to do."""
-    name, protocol = _first(environ, ENDPOINTS), _first(environ, PROTOCOLS)
+def _open_tracer(environ: Mapping[str, str]) -> OtlpTracer:
+    """Raises UserError with the remedy."""
+    name, protocol = _first_set(environ, ENDPOINTS), _first_set(environ, PROTOCOLS)
     if protocol and environ[protocol].strip() != PROTOCOL:
         raise UserError(f"traces are not sent: {protocol} must be {PROTOCOL}")
     if not _is_address(environ[name].strip()):
@@ -139,8 +139,8 @@ def _opened(environ: Mapping[str, str]) -> OtlpTracer:
         remedy = "install what requirements-traces.lock names, build the image with TRACES=1, or unset it"
         raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error
     except (ValueError, OSError, RuntimeError) as error:
-        told = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"
-        raise UserError(told, "see its documentation") from error
+        message = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"
+        raise UserError(message, "see its documentation") from error
 
 
 def _is_address(text: str) -> bool:

@@ -41,7 +41,7 @@ class StartupProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideChecks:
     """The checks that need the outside world.
 
     ``prepare`` prepares the tables. ``about`` asks GitHub about the App. ``bind`` tries the port, ``ask_index`` the
@@ -54,57 +54,65 @@ class Outside:
     ask_index: Callable[[], object] | None = None
 
 
-def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
+def examine(options: ServerOptions, outside: OutsideChecks) -> list[StartupProblem]:
     """Run all checks, whatever the earlier ones found."""
-    found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
+    results = [
+        _check_git(),
+        *_check_data(options),
+        _run_check("database", outside.prepare, "ready"),
+        *_check_app(options, outside),
+    ]
     if outside.bind is not None:
-        found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
+        results += [
+            _run_check("port", outside.bind, f"{options.host}:{options.port} is free"),
+            *_check_status_page(options),
+        ]
     if outside.ask_index is not None:
-        found += [*_organisation(options.organisation, outside.ask_index)]
-    return [*found, *_traces(os.environ)]
+        results += [*_check_organisation(options.organisation, outside.ask_index)]
+    return [*results, *_check_traces(os.environ)]
 
 
-def refuse(findings: list[StartupProblem]) -> None:
+def raise_problems(problems: list[StartupProblem]) -> None:
     """Raise if the server cannot run: Misconfigured with all faults, or WorldError if they may pass."""
-    faults = [f"{each.name}: {each.line}" for each in findings if each.level in ("wrong", "away")]
-    if any(each.level == "wrong" for each in findings):
+    faults = [f"{each.name}: {each.line}" for each in problems if each.level in ("wrong", "away")]
+    if any(each.level == "wrong" for each in problems):
         raise Misconfigured(faults)
     if faults:
         raise WorldError("; ".join(faults))
 
 
-def _asked(name: str, ask: Callable[[], object], well: str) -> StartupProblem:
+def _run_check(name: str, check: Callable[[], object], message: str) -> StartupProblem:
     try:
-        ask()
+        check()
     except UserError as error:
-        return StartupProblem(name, "away" if _passes(error) else "wrong", str(error))
+        return StartupProblem(name, "away" if _may_pass(error) else "wrong", str(error))
     except PrecedentError as error:
         return StartupProblem(name, "away", str(error))
-    return StartupProblem(name, "ok", well)
+    return StartupProblem(name, "ok", message)
 
 
-def _passes(error: UserError) -> bool:
+def _may_pass(error: UserError) -> bool:
     """Whether the error may pass: a port is in use until the previous server has ended."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
 
 
-def _git() -> StartupProblem:
+def _check_git() -> StartupProblem:
     if shutil.which("git") is None:
         return StartupProblem("git", "wrong", "there is no git: install it")
     done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
     return StartupProblem("git", "ok" if done.returncode == 0 else "wrong", (done.stdout or done.stderr).strip()[:100])
 
 
-def _data(options: ServerOptions) -> Iterator[StartupProblem]:
+def _check_data(options: ServerOptions) -> Iterator[StartupProblem]:
     """Check the folder: writable, on a local disk, with free space, and fit for SQLite if that is used."""
-    folder, free = options.data, _room(options.data)
+    folder, free = options.data, _free_space(options.data)
     if isinstance(free, str):
         yield StartupProblem("data", "wrong", free)
         return
     kind = filesystem(folder, Path("/proc/self/mountinfo"))
     if REMOTE.fullmatch(kind):
         yield StartupProblem("data", "wrong", f"{folder} is on {kind}: take a local disk")
-    elif not options.database_url and not _can_log_ahead(folder):
+    elif not options.database_url and not _supports_wal(folder):
         yield StartupProblem(
             "data", "wrong", f"{folder} is on {kind or 'a disk'} where SQLite cannot: take a local disk"
         )
@@ -114,8 +122,8 @@ def _data(options: ServerOptions) -> Iterator[StartupProblem]:
     yield StartupProblem("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
 
 
-def _room(folder: Path) -> int | str:
-    """The free bytes of a folder, which is made if it is missing; or why nothing can be written there."""
+def _free_space(folder: Path) -> int | str:
+    """Return the free bytes of a folder, made if missing, or why nothing can be written there."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}"
@@ -126,7 +134,7 @@ def _room(folder: Path) -> int | str:
         return f"{folder} cannot be written ({error.strerror}): give it to this account"
 
 
-def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
+def _check_organisation(address: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
     """Check the organisation's index. If it does not answer, the server starts: answers go on without it."""
     name = "organisation"
     if find_spec("lancedb") is None:
@@ -134,7 +142,7 @@ def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProb
             name, "wrong", "lancedb is missing: install what requirements-org.lock names, or build the image with ORG=1"
         )
         return
-    if "://" not in place and isinstance(fault := _room(Path(place)), str):
+    if "://" not in address and isinstance(fault := _free_space(Path(address)), str):
         yield StartupProblem(name, "wrong", fault)
         return
     try:
@@ -142,7 +150,7 @@ def _organisation(place: str, ask: Callable[[], object]) -> Iterator[StartupProb
     except WorldError as error:
         yield StartupProblem(name, "warning", f"answers go on without other repositories until it is back: {error}")
     else:
-        yield StartupProblem(name, "ok", place)
+        yield StartupProblem(name, "ok", address)
 
 
 def filesystem(folder: Path, mounts: Path) -> str:
@@ -158,13 +166,13 @@ def filesystem(folder: Path, mounts: Path) -> str:
     for line in lines:
         before, _, after = line.partition(" - ")
         parts = before.split(" ")
-        place = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), parts[4]) if len(parts) > 4 else ""
-        if place and folder.is_relative_to(place) and len(place) >= best:
-            best, kind = len(place), after.split(" ")[0]
+        mount = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), parts[4]) if len(parts) > 4 else ""
+        if mount and folder.is_relative_to(mount) and len(mount) >= best:
+            best, kind = len(mount), after.split(" ")[0]
     return kind
 
 
-def _can_log_ahead(folder: Path) -> bool:
+def _supports_wal(folder: Path) -> bool:
     probe = folder / f".probe-{os.getpid()}.sqlite"
     try:
         connection = sqlite3.connect(probe)
@@ -181,7 +189,7 @@ def _can_log_ahead(folder: Path) -> bool:
     return bool(mode == "wal")
 
 
-def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
+def _check_app(options: ServerOptions, outside: OutsideChecks) -> Iterator[StartupProblem]:
     """Check the App. If GitHub is out of reach, the server still starts and stores deliveries until it is back.
 
     If the clock is off, GitHub rejects even the right key; the clock may be correct at the next start.
@@ -192,7 +200,7 @@ def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
         yield StartupProblem("app", "wrong", str(error))
         return
     except Unauthorised as error:
-        clock = _clock(error.ahead)
+        clock = _check_clock(error.ahead)
         if clock.level == "ok":
             yield StartupProblem("app", "wrong", str(error))
         else:
@@ -205,11 +213,11 @@ def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
         yield StartupProblem("app", "wrong", f"the key is that of App {info.id}, not of {options.app_id}")
         return
     yield StartupProblem("app", "ok", f"{info.login}")
-    yield from _lacking(info)
-    yield _clock(info.ahead)
+    yield from _missing_rights(info)
+    yield _check_clock(info.ahead)
 
 
-def _clock(ahead: float) -> StartupProblem:
+def _check_clock(ahead: float) -> StartupProblem:
     line = f"{abs(ahead):.0f} s from GitHub's"
     return (
         StartupProblem("clock", "ok", line)
@@ -218,19 +226,21 @@ def _clock(ahead: float) -> StartupProblem:
     )
 
 
-def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
+def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
     for name, level in PERMISSIONS.items():
-        given = info.permissions.get(name, "none")
-        if given not in RANKS or RANKS.index(given) < RANKS.index(level):
-            yield StartupProblem("permissions", "warning", f"the App has {name}: {given}: give it {level} on its page")
-    given = info.permissions.get("discussions", "none")
-    if given != "write":
-        can = (
+        granted = info.permissions.get(name, "none")
+        if granted not in RANKS or RANKS.index(granted) < RANKS.index(level):
+            yield StartupProblem(
+                "permissions", "warning", f"the App has {name}: {granted}: give it {level} on its page"
+            )
+    granted = info.permissions.get("discussions", "none")
+    if granted != "write":
+        ability = (
             "remember discussions, and not answer them"
-            if given == "read"
+            if granted == "read"
             else "neither remember nor answer discussions"
         )
-        yield StartupProblem("discussions", "ok", f"the App has discussions: {given}, so that it can {can}")
+        yield StartupProblem("discussions", "ok", f"the App has discussions: {granted}, so that it can {ability}")
     if info.permissions.get("pull_requests", "none") == "none":
         line = "the App has pull_requests: none, so that it can read no pull request of a private repository"
         yield StartupProblem("pull requests", "ok", line)
@@ -240,16 +250,16 @@ def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
         )
 
 
-def _traces(environ: Mapping[str, str]) -> Iterator[StartupProblem]:
-    """Check the traces, if they are asked for. The server starts without them, too."""
+def _check_traces(environ: Mapping[str, str]) -> Iterator[StartupProblem]:
+    """Check the traces, if they are wanted. The server can start without them."""
     if line := tracing_problem(environ):
         yield StartupProblem("traces", "warning", line)
     elif is_tracing_wanted(environ):
         yield StartupProblem("traces", "ok", "ready")
 
 
-def _page(options: ServerOptions) -> Iterator[StartupProblem]:
-    """Check the stored password, if none is given. None is made yet."""
+def _check_status_page(options: ServerOptions) -> Iterator[StartupProblem]:
+    """Check the stored password if no other is set. None is made yet."""
     try:
         if not options.status_password:
             stored_password(options.data)

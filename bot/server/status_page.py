@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from bot.comment.render import render_page
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.budgets import Scarcest
+from bot.server.budgets import ScarcestLimit
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import Check
@@ -23,12 +23,12 @@ from bot.server.model import (
     DAY,
     HOUR,
     MINUTE,
+    Counters,
     Delivery,
     Instant,
     RepositoryRow,
     RunRow,
     State,
-    Tallies,
 )
 from bot.server.repository_list import RepositoryStatus, repository_list
 from bot.server.scope import EVERYTHING, RepositoryScope
@@ -42,7 +42,7 @@ REPOSITORIES = 100
 REASONS = 5
 """Most reasons for silence shown."""
 
-SEEN = 0.015
+MIN_WIDTH = 0.015
 """The smallest visible part of a bar, given to every value above zero."""
 
 DEAD = "/dead"
@@ -76,15 +76,17 @@ def status_page(
     inbox: Inbox,
     checks: Sequence[Check],
     now: Instant,
-    wanted: DeliveryFilter | None = None,
+    selection: DeliveryFilter | None = None,
     scope: RepositoryScope = EVERYTHING,
 ) -> str:
-    wanted = wanted or DeliveryFilter()
-    rows = inbox.deliveries(state=wanted.state, repository=wanted.repository, before=wanted.before, limit=PAGE + 1)
+    selection = selection or DeliveryFilter()
+    rows = inbox.deliveries(
+        state=selection.state, repository=selection.repository, before=selection.before, limit=PAGE + 1
+    )
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
     repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
     names = {row.repository: row.name for row in repositories}
-    left, digests = inbox.budgets().left(CORE), inbox.digests().repositories()
+    left, digests = inbox.budgets().remaining(CORE), inbox.digests().repositories()
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
@@ -92,12 +94,12 @@ def status_page(
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
         "limits": _limits(inbox.budgets().scarcest()),
-        "said": _said(inbox.counters()),
-        "filters": _filters(wanted, counts),
-        "filtered": _shown(wanted, repositories),
+        "said": _answer_summary(inbox.counters()),
+        "filters": _filters(selection, counts),
+        "filtered": _current_filter(selection, repositories),
         "entries": [_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE]],
-        "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
-        "newest": _link(wanted) if wanted.before else "",
+        "older": _link(selection, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
+        "newest": _link(selection) if selection.before else "",
         "repositories": [
             _repository(
                 each,
@@ -112,14 +114,14 @@ def status_page(
     return render_page("status.html.j2", values | frame(now))
 
 
-def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
+def delivery_page(details: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
     """Return the page of one delivery and its last run; None for an unknown or deleted one.
 
     ``name`` is the name of the repository if the delivery has none.
     """
-    if found is None:
+    if details is None:
         return render_page("delivery.html.j2", {"entry": None} | frame(now))
-    delivery, run = found
+    delivery, run = details
     values: Values = {
         "entry": _entry(delivery, now, name),
         "group": dead_link(delivery.reason) if delivery.state == "dead" else "",
@@ -131,15 +133,15 @@ def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, na
     return render_page("delivery.html.j2", values | frame(now))
 
 
-def server_digest_page(found: StoredDigest | None, name: str, home: str, now: Instant) -> str:
+def server_digest_page(stored: StoredDigest | None, name: str, home: str, now: Instant) -> str:
     """Return the page of a digest, None for a repository without one. ``home`` is its address, "" if unknown."""
-    total = sum(section.total for section in found.sections) if found else 0
+    total = sum(section.total for section in stored.sections) if stored else 0
     values: Values = {
         "name": name,
-        "made": moment(found.made_at, now) if found else None,
-        "since": moment(found.since) if found else None,
-        "headline": f"{counted(total, 'thing')} to look at",
-        "sections": [_digest_section(one, home) for one in found.sections if one.total] if found else [],
+        "made": moment(stored.made_at, now) if stored else None,
+        "since": moment(stored.since) if stored else None,
+        "headline": f"{count_of(total, 'thing')} to look at",
+        "sections": [_digest_section(section, home) for section in stored.sections if section.total] if stored else [],
     }
     return render_page("server_digest.html.j2", values | frame(now))
 
@@ -158,9 +160,9 @@ def frame(now: Instant, *, has_forms: bool = False) -> Values:
 
 def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
     if bad := [check.name for check in checks if not check.ok]:
-        return f"Not well: {listed(bad)}"
+        return f"Not well: {join_names(bad)}"
     dead = counts.get("dead", 0)
-    return f"All is well, but {counted(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
+    return f"All is well, but {count_of(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
 
 
 def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
@@ -171,9 +173,9 @@ def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
 
 def _lead(repositories: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
     busy = counts.get("waiting", 0) + counts.get("working", 0)
-    known = f"It looks after {counted(len(repositories), 'repository', 'repositories')}." if repositories else ""
-    known = known or "It looks after no repository now."
-    return f"{known} {counted(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{known} Nothing waits."
+    text = f"It looks after {count_of(len(repositories), 'repository', 'repositories')}." if repositories else ""
+    text = text or "It looks after no repository now."
+    return f"{text} {count_of(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{text} Nothing waits."
 
 
 def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
@@ -186,7 +188,7 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     return [
         {
             "name": STATES[state][1],
-            "value": _many(counts.get(state, 0)),
+            "value": _format_count(counts.get(state, 0)),
             "about": about,
             "link": DEAD if state == "dead" and counts.get(state, 0) else "",
         }
@@ -194,69 +196,79 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     ]
 
 
-def _limits(found: Sequence[Scarcest]) -> str:
+def _limits(scarcest: Sequence[ScarcestLimit]) -> str:
     """What is left of GitHub's limits, in one line; empty if no limit is known for this hour."""
-    units = {each.resource: "points of GraphQL" if each.resource == GRAPHQL else "requests" for each in found}
-    left = listed([f"{each.left:,} of {each.limit:,} {units[each.resource]}" for each in found])
-    most = max((each.installations for each in found), default=0)
-    whose = " for the installation that has the fewest" if most > 1 else ""
-    return f"Left of GitHub's limits in this hour{whose}: {left}." if found else ""
+    units = {each.resource: "points of GraphQL" if each.resource == GRAPHQL else "requests" for each in scarcest}
+    left = join_names([f"{each.left:,} of {each.limit:,} {units[each.resource]}" for each in scarcest])
+    most = max((each.installations for each in scarcest), default=0)
+    qualifier = " for the installation that has the fewest" if most > 1 else ""
+    return f"Left of GitHub's limits in this hour{qualifier}: {left}." if scarcest else ""
 
 
-def _many(count: int) -> str:
+def _format_count(count: int) -> str:
     """A number of deliveries, counted only up to a limit."""
     return f"{count:,}+" if count >= COUNTED else f"{count:,}"
 
 
-def _said(tallies: Tallies) -> Values:
+def _answer_summary(totals: Counters) -> Values:
     kinds, reasons = {"spoke": 0, "silent": 0, "failed": 0}, dict[str, int]()
-    for (name, labels), much in tallies.items():
+    for (name, labels), amount in totals.items():
         if name == ANSWERS and len(labels) == 2:
-            kind = "failed" if labels[0] == "dead" else SAID.get(labels[0], ("silent", ""))[0]
-            kinds[kind] += int(much)
+            kind = "failed" if labels[0] == "dead" else OUTCOMES.get(labels[0], ("silent", ""))[0]
+            kinds[kind] += int(amount)
             if kind == "silent" and labels[1] not in ("", "other"):
-                reasons[labels[1]] = reasons.get(labels[1], 0) + int(much)
-    most = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))[:REASONS]
-    return {"total": sum(kinds.values()), "shares": _shares(kinds), "reasons": [f"{why} ({n:,})" for why, n in most]}
+                reasons[labels[1]] = reasons.get(labels[1], 0) + int(amount)
+    most_common = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))[:REASONS]
+    return {
+        "total": sum(kinds.values()),
+        "shares": _shares(kinds),
+        "reasons": [f"{why} ({n:,})" for why, n in most_common],
+    }
 
 
 def _shares(kinds: Mapping[str, int]) -> list[Values]:
     """Parts of a bar of width 100."""
     names = {"spoke": "It spoke", "silent": "It kept silent", "failed": "It gave up"}
     total = sum(kinds.values()) or 1
-    parts = {kind: max(count / total, SEEN) if count else 0 for kind, count in kinds.items()}
-    whole, start = sum(parts.values()) or 1, 0.0
+    parts = {kind: max(count / total, MIN_WIDTH) if count else 0 for kind, count in kinds.items()}
+    parts_sum, start = sum(parts.values()) or 1, 0.0
     shares: list[Values] = []
     for kind, part in parts.items():
-        width = round(100 * part / whole, 2)
+        width = round(100 * part / parts_sum, 2)
         shares.append({"kind": kind, "name": names[kind], "count": f"{kinds[kind]:,}", "start": start, "width": width})
         start = round(start + width, 2)
     return shares
 
 
-def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values]:
+def _filters(selection: DeliveryFilter, counts: Mapping[State, int]) -> list[Values]:
     """Links to the deliveries of each state; counts are of all repositories, and left out for a single one."""
     every: list[State | None] = [None, *STATES]
     return [
         {
             "name": STATES[state][1] if state else "All",
-            "link": _link(DeliveryFilter(state, wanted.repository)),
-            "is_current": state == wanted.state,
-            "count": _many(counts.get(state, 0) if state else sum(counts.values())) if not wanted.repository else "",
+            "link": _link(DeliveryFilter(state, selection.repository)),
+            "is_current": state == selection.state,
+            "count": _format_count(counts.get(state, 0) if state else sum(counts.values()))
+            if not selection.repository
+            else "",
         }
         for state in every
     ]
 
 
-def _shown(wanted: DeliveryFilter, repositories: Sequence[RepositoryRow]) -> Values | None:
-    if wanted.repository is None:
+def _current_filter(selection: DeliveryFilter, repositories: Sequence[RepositoryRow]) -> Values | None:
+    if selection.repository is None:
         return None
-    name = next((row.name for row in repositories if row.repository == wanted.repository), "")
-    return {"name": name or wanted.repository.text, "everything": _link(DeliveryFilter(wanted.state))}
+    name = next((row.name for row in repositories if row.repository == selection.repository), "")
+    return {"name": name or selection.repository.text, "everything": _link(DeliveryFilter(selection.state))}
 
 
-def _link(wanted: DeliveryFilter, before: int = 0) -> str:
-    parts = {"state": wanted.state, "repository": wanted.repository.text if wanted.repository else "", "before": before}
+def _link(selection: DeliveryFilter, before: int = 0) -> str:
+    parts = {
+        "state": selection.state,
+        "repository": selection.repository.text if selection.repository else "",
+        "before": before,
+    }
     query = "&".join(f"{name}={value}" for name, value in parts.items() if value)
     return f"/?{query}#deliveries" if query else "/#deliveries"
 
@@ -274,7 +286,7 @@ def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
         "badge": badge(delivery),
         "name": repository_of(delivery, name),
         "number": event.number,
-        "happened": happened(event),
+        "happened": describe_event(event),
         "came": moment(delivery.received_at, now),
         "next": moment(delivery.next_at, now) if delivery.state == "waiting" and delivery.next_at > now else None,
         "reason": delivery.reason,
@@ -304,43 +316,43 @@ def repository_of(delivery: Delivery, name: str = "") -> str:
     )
 
 
-def _repository(each: RepositoryStatus, left: int | None, now: Instant, *, has_digest: bool) -> Values:
-    row = each.row
+def _repository(status: RepositoryStatus, requests_left: int | None, now: Instant, *, has_digest: bool) -> Values:
+    row = status.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
-    tags = ["private" if row.private else "", "observed" if each.is_observed else ""]
+    tags = ["private" if row.private else "", "observed" if status.is_observed else ""]
     return {
-        "name": each.name,
-        "tags": [*filter(None, tags), *([each.state] if each.state in ("excluded", "suspended") else [])],
-        "history": _history(each, now),
+        "name": status.name,
+        "tags": [*filter(None, tags), *([status.state] if status.state in ("excluded", "suspended") else [])],
+        "history": _history(status, now),
         "link": _link(DeliveryFilter(repository=row.repository)),
         "digest": f"{DIGESTS}/{row.repository.text}" if has_digest else "",
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
-        "left": "not known" if left is None else f"{left:,}",
+        "left": "not known" if requests_left is None else f"{requests_left:,}",
     }
 
 
-def _history(each: RepositoryStatus, now: Instant) -> str:
+def _history(status: RepositoryStatus, now: Instant) -> str:
     """How much of its history is read, and when all will be."""
-    if each.state == "reading" and each.estimate:
-        percent, done = each.estimate.percent, each.done_at
-        much = f"{percent} % read" if percent >= 0 else f"{counted(each.estimate.read, 'thread')} read"
-        return much + (f", all in about {lasted((done - now) / 1000)}" if done > now else "")
-    return "not read yet" if each.row.is_unread else "read"
+    if status.state == "reading" and status.estimate:
+        percent, done = status.estimate.percent, status.done_at
+        progress = f"{percent} % read" if percent >= 0 else f"{count_of(status.estimate.read, 'thread')} read"
+        return progress + (f", all in about {format_duration((done - now) / 1000)}" if done > now else "")
+    return "not read yet" if status.row.is_unread else "read"
 
 
 def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]:
     steps: list[Values] = [{"at": moment(delivery.received_at), "name": "Received and stored", "about": ""}]
     if delivery.attempts:
-        tries = counted(delivery.attempts, "try", "tries")
+        tries = count_of(delivery.attempts, "try", "tries")
         steps.append({"at": None, "name": f"{tries} failed", "about": "each was followed by a longer pause"})
     if run and delivery.run == run.id:
-        waited = lasted((run.began - delivery.received_at) / 1000)
+        waited = format_duration((run.began - delivery.received_at) / 1000)
         about = f"{waited} after it came, by worker {run.worker}"
         steps.append({"at": moment(run.began), "name": "A run of its repository began", "about": about})
         if run.ended:
-            took = f"it took {lasted((run.ended - run.began) / 1000)}"
+            took = f"it took {format_duration((run.ended - run.began) / 1000)}"
             steps.append({"at": moment(run.ended), "name": "The run ended", "about": took})
     if delivery.state == "waiting":
         later = delivery.next_at > now
@@ -356,7 +368,7 @@ def _stages(run: RunRow | None) -> list[Values]:
     """The duration of each stage of the run, with a bar of width 100 for the longest."""
     longest = max((seconds for _, seconds in run.stages), default=0) if run else 0
     return [
-        {"name": name, "took": lasted(seconds), "width": round(100 * seconds / longest, 1) if longest else 0}
+        {"name": name, "took": format_duration(seconds), "width": round(100 * seconds / longest, 1) if longest else 0}
         for name, seconds in (run.stages if run else ())
     ]
 
@@ -374,12 +386,12 @@ def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
         ("Run", delivery.run),
     ]
     if run:
-        pushes = counted(len(run.pushes), "push", "pushes")
+        pushes = count_of(len(run.pushes), "push", "pushes")
         facts.append(("Requests of the run", f"{run.reads:,} read, {run.writes:,} written, {pushes}"))
     return [(name, value) for name, value in facts if value]
 
 
-SAID = {
+OUTCOMES = {
     "created": ("spoke", "Commented"),
     "updated": ("spoke", "Comment updated"),
     "unchanged": ("spoke", "Comment stands"),
@@ -431,14 +443,14 @@ class Moment:
 
 
 def badge(delivery: Delivery) -> Badge:
-    if delivery.state == "done" and delivery.said in SAID:
-        return Badge(*SAID[delivery.said])
+    if delivery.state == "done" and delivery.said in OUTCOMES:
+        return Badge(*OUTCOMES[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
         return Badge("waiting", "Tried again")
     return Badge(*STATES[delivery.state])
 
 
-def happened(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """The event in a few words: "issue opened"."""
     name = EVENTS.get(event.name, event.name.replace("_", " "))
     return f"{name} {event.action.replace('_', ' ')}".strip()
@@ -450,7 +462,7 @@ def moment(at: Instant, now: Instant | None = None) -> Moment:
     return Moment(when.isoformat(timespec="milliseconds"), f"{when:%-d %B %Y, %H:%M:%S}", _ago(at, now) if now else "")
 
 
-def lasted(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 0.001:
         return "0 s"
     if seconds < 1:
@@ -461,12 +473,12 @@ def lasted(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def count_of(number: int, one: str, many: str = "") -> str:
     """A number of things: "1 repository", "2 repositories"."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 

@@ -34,10 +34,12 @@ class OtlpTracer:
     """
 
     def __init__(self) -> None:
-        # A collector that is away would be named in several lines for each try; one for each lost batch is left.
+        # An unreachable collector would cause several lines for each try; this leaves one for each lost batch.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
-        ours = Resource.create({SERVICE_NAME: SERVICE, SERVICE_VERSION: __version__})
-        self._provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()), shutdown_on_exit=False)
+        resource = Resource.create({SERVICE_NAME: SERVICE, SERVICE_VERSION: __version__})
+        self._provider = TracerProvider(
+            resource=resource.merge(OTELResourceDetector().detect()), shutdown_on_exit=False
+        )
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(SERVICE, __version__)
 
@@ -47,10 +49,10 @@ class OtlpTracer:
     ) -> Iterator[None]:
         with self._tracer.start_as_current_span(
             name,
-            _below(parent),
+            _parent_context(parent),
             KINDS[kind],
             attributes,
-            _linked(links),
+            _make_links(links),
             began or None,
             record_exception=False,  # its message may have a text of an issue
             set_status_on_exception=False,
@@ -62,16 +64,16 @@ class OtlpTracer:
                 raise
 
     def past_span(self, name: str, parent: str, links: Sequence[str], began: int, ended: int) -> None:
-        made = self._tracer.start_span(name, _below(parent), links=_linked(links), start_time=began)
-        made.end(max(began, ended))
+        span = self._tracer.start_span(name, _parent_context(parent), links=_make_links(links), start_time=began)
+        span.end(max(began, ended))
 
     def annotate(self, attributes: Mapping[str, str | int]) -> None:
         trace.get_current_span().set_attributes(attributes)
 
     def mark_error(self, kind: str) -> None:
-        present = trace.get_current_span()
-        present.set_attribute("error.type", kind)
-        present.set_status(StatusCode.ERROR)
+        span = trace.get_current_span()
+        span.set_attribute("error.type", kind)
+        span.set_status(StatusCode.ERROR)
 
     def traceparent(self) -> str:
         carrier: dict[str, str] = {}
@@ -85,12 +87,12 @@ class OtlpTracer:
         stopping.join(seconds)
 
 
-def _below(parent: str) -> Context | None:
-    """The context that ``parent`` names; None, which stands for the present one, if it names none."""
-    found = _FORMAT.extract({"traceparent": parent}, Context())
-    return found if trace.get_current_span(found).get_span_context().is_valid else None
+def _parent_context(parent: str) -> Context | None:
+    """The context that ``parent`` names; None, which stands for the current one, if it names none."""
+    context = _FORMAT.extract({"traceparent": parent}, Context())
+    return context if trace.get_current_span(context).get_span_context().is_valid else None
 
 
-def _linked(links: Sequence[str]) -> list[Link]:
-    contexts = filter(None, map(_below, links))
+def _make_links(links: Sequence[str]) -> list[Link]:
+    contexts = filter(None, map(_parent_context, links))
     return [Link(trace.get_current_span(each).get_span_context()) for each in contexts]

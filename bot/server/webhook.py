@@ -1,7 +1,7 @@
-"""Turns a request into an arrival, or the reason why not; reads its body within bounds.
+"""Turns a request into an arrival, or a reason for refusing it; reads its body within bounds.
 
 The checks have a fixed order, and those that need no body come before it is read: method 405, type 415, size 411 and
-413, event 400, signature 403. Nothing is parsed before the signature was verified.
+413, event 400, signature 403. Nothing is parsed before the signature is verified.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from bot.github.events import (
     comment_of,
     event_of,
     installation_of,
-    pushed_to,
+    pushed_branch,
     repositories_of,
     repository_of,
     sender_of,
 )
-from bot.server.model import Arrival, Dropped, Instant, Priority, Refused, RepositoryKey
+from bot.server.model import Arrival, DroppedDelivery, Instant, Priority, Refused, RepositoryKey
 from bot.server.rate_limiter import PeerShares
 from bot.server.scope import EVERYTHING, EXCLUDED, RepositoryScope
 
@@ -70,7 +70,7 @@ class BodyBudget:
         reading = _ArrivingBody(length, receive, seconds)
         share = shares.open(peer, reading.give_way)
         try:
-            yield await reading.whole(lambda much: shares.take(share, much))
+            yield await reading.read(lambda much: shares.take(share, much))
         finally:
             shares.close(share)
 
@@ -93,7 +93,7 @@ class _ArrivingBody:
         self._gave_way = True
         return True
 
-    async def whole(self, take: Callable[[int], bool]) -> bytes | Refused:
+    async def read(self, take: Callable[[int], bool]) -> bytes | Refused:
         """Read the body; ``take`` says whether there is room for so many more bytes."""
         try:
             async with asyncio.timeout(self._seconds) as self._limit:
@@ -104,14 +104,14 @@ class _ArrivingBody:
             self._limit = None
 
     async def _read(self, take: Callable[[int], bool]) -> bytes | Refused:
-        parts, left = list[bytes](), self._length
+        parts, bytes_left = list[bytes](), self._length
         while True:
             message = await self._receive()
             if message["type"] != "http.request":
                 return Refused(400, "the connection ended before the body did")
             parts.append(message.get("body", b""))
-            left -= len(parts[-1])
-            if left < 0:
+            bytes_left -= len(parts[-1])
+            if bytes_left < 0:
                 return Refused(413, "longer than it said")
             if not take(max(PART, len(parts[-1]))):
                 return Refused(503, CROWDED)
@@ -126,7 +126,7 @@ OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repos
 """Events of an installation: where the App is, and names of repositories."""
 
 NARROWING = frozenset({"privatized", "publicized", "deleted", "transferred", "removed"})
-"""Actions of these after which a comment may show what not everybody may read who reads the comment."""
+"""Actions of these after which a comment may show what some of its readers may not read."""
 
 EVENTS = OF_REPOSITORY | OF_INSTALLATION | {"ping"}
 
@@ -146,7 +146,7 @@ class WebhookRules:
     scope: RepositoryScope = EVERYTHING
 
 
-def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
+def check_headers(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
     """Refuse a request before its body is read, or return the length of the body. ``headers`` are in lower case.
 
     A length is required: a chunked body would be read up to the limit before its size is known.
@@ -169,9 +169,9 @@ def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
 
 def receive(
     method: str, headers: Mapping[bytes, bytes], body: bytes, rules: WebhookRules, now: Instant, request: str
-) -> Arrival | Dropped | Refused:
+) -> Arrival | DroppedDelivery | Refused:
     """Decide whether to store, drop or refuse a complete request."""
-    length = before_body(method, headers)
+    length = check_headers(method, headers)
     if isinstance(length, Refused):
         return length
     if length != len(body):
@@ -181,19 +181,19 @@ def receive(
     name = guid(headers)
     if not name:
         return Refused(400, "no delivery is named")
-    payload = _parsed(body)
+    payload = _parse_object(body)
     if payload is None:
         return Refused(400, "the body is not a JSON object")
-    found = _read(headers[b"x-github-event"].decode(), payload, rules)
-    if isinstance(found, Arrival):
-        return replace(found, id=f"{rules.app}:{name}", received_at=now, request=request)
-    return found
+    arrival = _read(headers[b"x-github-event"].decode(), payload, rules)
+    if isinstance(arrival, Arrival):
+        return replace(arrival, id=f"{rules.app}:{name}", received_at=now, request=request)
+    return arrival
 
 
 def guid(headers: Mapping[bytes, bytes]) -> str:
     """Return GitHub's GUID of a delivery in lower case, "" for none or an invalid one. Anybody can send any GUID."""
-    found = headers.get(b"x-github-delivery", b"")
-    return found.decode().lower() if _GUID.fullmatch(found) else ""
+    header = headers.get(b"x-github-delivery", b"")
+    return header.decode().lower() if _GUID.fullmatch(header) else ""
 
 
 def is_signed(body: bytes, signature: bytes, secrets: tuple[bytes, ...]) -> bool:
@@ -201,14 +201,14 @@ def is_signed(body: bytes, signature: bytes, secrets: tuple[bytes, ...]) -> bool
 
     https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries
     """
-    found = False
+    is_valid = False
     for secret in secrets:
         expected = b"sha256=" + hmac.digest(secret, body, hashlib.sha256).hex().encode()
-        found |= hmac.compare_digest(expected, signature)
-    return found
+        is_valid |= hmac.compare_digest(expected, signature)
+    return is_valid
 
 
-def _parsed(body: bytes) -> dict[str, Any] | None:
+def _parse_object(body: bytes) -> dict[str, Any] | None:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -216,23 +216,23 @@ def _parsed(body: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival | Dropped | Refused:
+def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival | DroppedDelivery | Refused:
     """An arrival without its id and time."""
     if name == "ping":
-        return Dropped("ping")
+        return DroppedDelivery("ping")
     if name not in EVENTS:
-        return Dropped("unknown event")
+        return DroppedDelivery("unknown event")
     installation, place = installation_of(payload), repository_of(payload)
     if not installation:
         return Refused(400, "no installation is named: is this the webhook of the App?")
     if name in OF_INSTALLATION:
-        return _of_installation(name, payload, RepositoryKey(installation, 0), place, rules.scope)
+        return _installation_arrival(name, payload, RepositoryKey(installation, 0), place, rules.scope)
     if not place.id:
         return Refused(400, "no repository is named")
     if not rules.scope.includes(place.name):
-        return Dropped(EXCLUDED)
-    if why := _why_not(name, payload, place, rules.own_login):
-        return Dropped(why)
+        return DroppedDelivery(EXCLUDED)
+    if why := _drop_reason(name, payload, place, rules.own_login):
+        return DroppedDelivery(why)
     event = replace(event_of(name, payload), comment_author="", inputs=())
     key, priority = RepositoryKey(installation, place.id), _priority(event, payload)
     return Arrival("", key, event, place.name, place.private, priority=priority)
@@ -245,35 +245,35 @@ def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
     return Priority.URGENT if is_new or is_command else Priority.CHANGE
 
 
-def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:
+def _drop_reason(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:
     is_comment, sender = name in ("issue_comment", "discussion_comment"), sender_of(payload).casefold()
     if is_comment and own_login and sender == own_login.casefold():
         return "our own comment"
-    if name == "push" and pushed_to(payload) not in {place.default_branch} - {""}:
+    if name == "push" and pushed_branch(payload) not in {place.default_branch} - {""}:
         return "not the default branch"
     return ""
 
 
-def _of_installation(
+def _installation_arrival(
     name: str, payload: Mapping[str, Any], repository: RepositoryKey, place: PayloadRepository, scope: RepositoryScope
 ) -> Arrival:
     """``extra`` has the account, the ids of added and removed repositories, and the repository concerned.
 
-    It comes for excluded repositories too, which may be renamed, but does not list them as added.
+    Excluded repositories are reported too, as they may be renamed, but not listed as added.
     """
     event = replace(event_of(name, payload), number=None, is_pull=False, comment_id=None, comment_author="", inputs=())
     listed = {**repositories_of(payload, "repositories"), **repositories_of(payload, "repositories_added")}
-    said = {
+    values = {
         "account": account_of(payload),
-        "added": _numbers([number for number, name in listed.items() if scope.includes(name)]),
-        "removed": _numbers([*repositories_of(payload, "repositories_removed")]),
+        "added": _join_ids([number for number, name in listed.items() if scope.includes(name)]),
+        "removed": _join_ids([*repositories_of(payload, "repositories_removed")]),
         "repository": str(place.id or ""),
     }
-    extra = tuple((key, value) for key, value in said.items() if value)
+    extra = tuple((key, value) for key, value in values.items() if value)
     priority = Priority.URGENT if event.action in NARROWING else Priority.CHANGE
     return Arrival("", repository, event, place.name, place.private, extra=extra, priority=priority)
 
 
-def _numbers(found: Sequence[int]) -> str:
+def _join_ids(ids: Sequence[int]) -> str:
     """At most a thousand ids; the resync reads all of them anyway."""
-    return ",".join(map(str, found[:_MOST_LISTED]))
+    return ",".join(map(str, ids[:_MOST_LISTED]))

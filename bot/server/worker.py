@@ -17,7 +17,7 @@ from bot.github.budget import WRITE_GAP
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.log import guarded
+from bot.server.log import run_guarded
 from bot.server.model import WORKER, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation_guard import OrganisationGuard
@@ -26,13 +26,13 @@ from bot.server.queue import LEASE, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
 BEAT = 0.5
-"""Seconds between two looks at the parent process and at what hangs."""
+"""Seconds between two checks of the parent process and of hanging runs."""
 
 RENEWAL = 8.0
 """Seconds between two renewals of the leases: three may fail."""
 
 ENDING = 1.0
-"""Seconds in which a run ends whose results are stored."""
+"""Seconds for a run to end after its results are stored."""
 
 HEARTBEAT = 5.0
 POLL = 0.25
@@ -53,7 +53,7 @@ LOST = 70
 log = logging.getLogger(__name__)
 
 
-class Ended(BaseException):
+class WorkerExit(BaseException):
     """The process has to end at once with this code. No ``except Exception`` catches it."""
 
     def __init__(self, code: int) -> None:
@@ -66,8 +66,8 @@ class RunDependencies:
     """Everything that runs need. ``stop`` is set when the process ends.
 
     ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
-    told of threads of a repository that changed in one, and which of them are gone. ``ranking`` gives the search in the
-    index of an installation; without it no other repository is searched.
+    called with the threads of a repository that changed in one, and those that are gone. ``ranking`` returns the search
+    in the index of an installation; without it, no other repository is searched.
     """
 
     options: ServerOptions
@@ -85,7 +85,7 @@ class RunDependencies:
 
 
 Run = Callable[[Lease, RunDependencies], None]
-"""Does the run of a repository, and never raises."""
+"""Runs a repository, and never raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,9 @@ class Task:
 class Worker:
     """One worker process, which has at most ``jobs`` runs at once.
 
-    ``run`` does the run of a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
-    it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as it goes round and all its threads
-    live. ``tells`` is added to its heartbeats.
+    ``run`` handles a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
+    it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as its loop and all its threads are
+    alive. ``tells`` is added to its heartbeats.
     """
 
     inbox: Inbox
@@ -116,11 +116,11 @@ class Worker:
     tells: Callable[[], Note] = dict
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _claiming: threading.Lock = field(default_factory=threading.Lock)
     _heartbeat_at: float = 0.0
     _renewed_at: float = 0.0
-    _sure_at: float = 0.0
+    _confirmed_at: float = 0.0
 
     @property
     def name(self) -> str:
@@ -128,122 +128,126 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        with self._guard:
+        with self._lock:
             return len(self._held)
 
-    def live(self) -> bool:
-        """Work until ``stop``. Returns whether all runs ended in time. Raises `Ended` when the worker may not go on."""
+    def run_until_stopped(self) -> bool:
+        """Work until ``stop``. Returns whether all runs ended in time. Raises `WorkerExit` when it must not go on."""
         wakeups = Wakeups(self.inbox.database, POLL)
         threads = [threading.Thread(target=self._work, args=(wakeups,), name=f"run-{n}", daemon=True)
                    for n in range(self.jobs)]  # fmt: skip
-        self._sure_at = time.monotonic()
+        self._confirmed_at = time.monotonic()
         with wakeups.listening():
             for thread in threads:
                 thread.start()
-            log.info("working", extra=self._told())
+            log.info("working", extra=self._log_fields())
             while not self.stop.wait(BEAT):
-                self._look()
+                self._tick()
                 if self.alive and all(thread.is_alive() for thread in threads):
                     self.alive.touch()
         until = time.monotonic() + self.drain
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
         ended = not any(thread.is_alive() for thread in threads)
-        if line := guarded(self.inbox.abandon):
-            log.warning("leases could not be given back, and run out: %s", line, extra=self._told())
-        log.info("drained" if ended else "some runs did not end in time: they will be run again", extra=self._told())
+        if line := run_guarded(self.inbox.abandon):
+            log.warning("leases could not be given back, and run out: %s", line, extra=self._log_fields())
+        log.info(
+            "drained" if ended else "some runs did not end in time: they will be run again", extra=self._log_fields()
+        )
         return ended
 
     def _work(self, wakeups: Wakeups) -> None:
         """Do one run after the other. One thread at a time looks for work."""
         while not self.stop.is_set():
             with self._claiming:
-                lease = self._next(wakeups)
+                lease = self._wait_for_lease(wakeups)
             if lease is None:
                 return
             task = self.tasks.get(lease.key)
             if task is None:
-                self._hold(lease, self.run)
+                self._run_leased(lease, self.run)
                 continue
             # Runs do not wait for a task.
-            threading.Thread(target=self._hold, args=(lease, self._task), name=lease.key, daemon=True).start()
+            threading.Thread(target=self._run_leased, args=(lease, self._run_task), name=lease.key, daemon=True).start()
 
-    def _next(self, wakeups: Wakeups) -> Lease | None:
+    def _wait_for_lease(self, wakeups: Wakeups) -> Lease | None:
         """Wait for work; None when the worker stops."""
-        told = ""
+        last_error = ""
         while not self.stop.is_set():
             try:
                 if lease := self.inbox.queue.claim(self.name):
                     return lease
-                told = ""
+                last_error = ""
                 wakeups.wait()
             except WorldError as error:
-                if str(error) != told:
-                    log.warning("no work can be claimed: %s", error, extra=self._told())
-                told = str(error)
+                if str(error) != last_error:
+                    log.warning("no work can be claimed: %s", error, extra=self._log_fields())
+                last_error = str(error)
                 self.stop.wait(TROUBLE)
         return None
 
-    def _hold(self, lease: Lease, work: Callable[[Lease], None]) -> None:
-        with self._guard:
+    def _run_leased(self, lease: Lease, work: Callable[[Lease], None]) -> None:
+        with self._lock:
             self._held[lease] = time.monotonic()
         try:
             work(lease)
         finally:
-            with self._guard:
+            with self._lock:
                 del self._held[lease]
 
-    def _task(self, lease: Lease) -> None:
+    def _run_task(self, lease: Lease) -> None:
         task = self.tasks[lease.key]
-        if line := guarded(task.call):
-            log.warning("%s failed: %s", lease.key, line, extra=self._told())
-        again = 60 * task.minutes * random.uniform(0.9, 1.1)
-        if line := guarded(lambda: self.inbox.give_back(lease, again)):
-            log.warning("%s will be repeated soon: %s", lease.key, line, extra=self._told())
+        if line := run_guarded(task.call):
+            log.warning("%s failed: %s", lease.key, line, extra=self._log_fields())
+        pause = 60 * task.minutes * random.uniform(0.9, 1.1)
+        if line := run_guarded(lambda: self.inbox.give_back(lease, pause)):
+            log.warning("%s will be repeated soon: %s", lease.key, line, extra=self._log_fields())
 
-    def _look(self) -> None:
+    def _tick(self) -> None:
         """One round: the leases first, as a worker that may have lost one must not touch anything."""
         now = time.monotonic()
         if now >= self._renewed_at:
             self._renewed_at = now + RENEWAL
-            self._renew(now)
-        what, seconds = self._longest(now)
+            self._renew_leases(now)
+        key, seconds = self._longest_run(now)
         if seconds > HANGING:
-            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._told() | {"repository": what})
-            raise Ended(LOST)
+            log.error(
+                "a run has hung for %d s: this worker ends", seconds, extra=self._log_fields() | {"repository": key}
+            )
+            raise WorkerExit(LOST)
         if self.parent and os.getppid() != self.parent:
-            log.warning("the parent process is gone: this worker drains", extra=self._told())
+            log.warning("the parent process is gone: this worker drains", extra=self._log_fields())
             self.stop.set()
             return
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + HEARTBEAT
-            if line := guarded(self._send_heartbeat):
-                log.warning("%s", line, extra=self._told())
+            if line := run_guarded(self._send_heartbeat):
+                log.warning("%s", line, extra=self._log_fields())
 
-    def _renew(self, now: float) -> None:
-        with self._guard:
+    def _renew_leases(self, now: float) -> None:
+        with self._lock:
             held = {lease.id: lease for lease in self._held}
-        line = guarded(lambda: self._renewed(held, now))
+        line = run_guarded(lambda: self._renew_or_end(held, now))
         if line:
-            log.warning("the leases could not be renewed: %s", line, extra=self._told())
-        if held and now - self._sure_at > LEASE / 1000:
-            log.error("the leases have run out: this worker ends", extra=self._told())
-            raise Ended(LOST)
+            log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
+        if held and now - self._confirmed_at > LEASE / 1000:
+            log.error("the leases have run out: this worker ends", extra=self._log_fields())
+            raise WorkerExit(LOST)
 
-    def _renewed(self, held: Mapping[str, Lease], now: float) -> None:
+    def _renew_or_end(self, held: Mapping[str, Lease], now: float) -> None:
         lost = self.inbox.queue.renew(self.name, list(held))
-        self._sure_at = now
+        self._confirmed_at = now
         if lost:
             time.sleep(ENDING)
-        with self._guard:
+        with self._lock:
             keys = sorted(held[each].key for each in lost if held[each] in self._held)
         if keys:
-            log.error("others have taken over %s: this worker ends", ", ".join(keys), extra=self._told())
-            raise Ended(LOST)
+            log.error("others have taken over %s: this worker ends", ", ".join(keys), extra=self._log_fields())
+            raise WorkerExit(LOST)
 
-    def _longest(self, now: float) -> tuple[str, float]:
+    def _longest_run(self, now: float) -> tuple[str, float]:
         """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
-        with self._guard:
+        with self._lock:
             runs = [(began, lease.key) for lease, began in self._held.items() if lease.key not in self.tasks]
         began, key = min(runs, default=(now, ""))
         return key, now - began
@@ -253,5 +257,5 @@ class Worker:
         note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
         self.inbox.heartbeat(f"{WORKER}{self.name}", note)
 
-    def _told(self) -> dict[str, object]:
+    def _log_fields(self) -> dict[str, object]:
         return {"worker": self.name}

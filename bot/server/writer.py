@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import WorldError
-from bot.server.delivery_context import fields_of
+from bot.server.delivery_context import delivery_fields
 from bot.server.inbox import Inbox
-from bot.server.log import caught, guarded, log_fields
-from bot.server.model import Arrival, Full
+from bot.server.log import catch_error, log_fields, run_guarded
+from bot.server.model import Arrival, ReceiveQueueFull
 
 GROUP = 32
 """Arrivals in one transaction: that stores three times as many per second as one by one."""
@@ -41,55 +41,56 @@ class _Waiting:
 class GroupCommitWriter:
     """Stores arrivals in a thread of its own.
 
-    ``shut`` gives the reason why nothing more may be stored, or "". Another thread asks it every ``look`` seconds, and
-    writes the counters. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
+    ``closing_reason`` returns why nothing more may be stored, or "". Another thread calls it every ``look`` seconds,
+    and writes the counters. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
     """
 
     def __init__(
         self,
         inbox: Inbox,
-        shut: Callable[[], str] = str,
+        closing_reason: Callable[[], str] = str,
         most: int = MOST,
         patience: float = SECONDS,
         look: float = LOOK,
     ) -> None:
         self._inbox = inbox
-        self._shut = shut
+        self._closing_reason = closing_reason
         self._patience = patience
         self._every = look
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(most)
-        self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._pending_counts: dict[tuple[str, tuple[str, ...]], float] = {}
         self._lock = threading.Lock()
         self._closed = ""
         self._stops = threading.Event()
-        self._storing = threading.Thread(target=self._store_all, name="writer", daemon=True)
-        self._looking = threading.Thread(target=self._look_again, name="doorkeeper", daemon=True)
+        self._store_thread = threading.Thread(target=self._store_all, name="writer", daemon=True)
+        self._check_thread = threading.Thread(target=self._watch, name="doorkeeper", daemon=True)
 
     def start(self) -> None:
-        self._look()
-        self._storing.start()
-        self._looking.start()
+        self._check()
+        self._store_thread.start()
+        self._check_thread.start()
 
-    async def stored(self, arrival: Arrival) -> bool:
-        """Returns once it is durable: False for a known one. Raises Full, WorldError, TimeoutError.
+    async def store(self, arrival: Arrival) -> bool:
+        """Store an arrival; returns once it is durable, False for a known one.
 
-        An arrival that took too long may still be stored. That does no harm: its id is known when it comes again.
+        Raises ReceiveQueueFull, WorldError and TimeoutError. An arrival that took too long may still be stored. That
+        does no harm: its id is known when it comes again.
         """
         if self._stops.is_set() or self._closed:
-            raise Full(self._closed or "the server is stopping")
+            raise ReceiveQueueFull(self._closed or "the server is stopping")
         loop = asyncio.get_running_loop()
         waiting = _Waiting(arrival, loop, loop.create_future())
         try:
             self._queue.put_nowait(waiting)
         except queue.Full:
-            raise Full("too many deliveries wait to be stored") from None
+            raise ReceiveQueueFull("too many deliveries wait to be stored") from None
         async with asyncio.timeout(self._patience):
             return await waiting.done
 
     def count(self, name: str, labels: tuple[str, ...], much: float = 1) -> None:
         """Add to a counter of the inbox. It is written within seconds."""
         with self._lock:
-            self._counted[name, labels] = self._counted.get((name, labels), 0) + much
+            self._pending_counts[name, labels] = self._pending_counts.get((name, labels), 0) + much
 
     def stop(self, seconds: float) -> bool:
         """Store the waiting arrivals and end. Returns whether all of them were stored in time."""
@@ -97,9 +98,9 @@ class GroupCommitWriter:
         until = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
-        for thread in (self._storing, self._looking):
+        for thread in (self._store_thread, self._check_thread):
             thread.join(max(0.0, until - time.monotonic()))
-        return not self._storing.is_alive()
+        return not self._store_thread.is_alive()
 
     def _store_all(self) -> None:
         """Runs until a None comes, which is the last item."""
@@ -109,71 +110,71 @@ class GroupCommitWriter:
     def _next_group(self) -> list[_Waiting]:
         """Waits for an arrival and returns all that wait, at most ``GROUP``; nothing at the end."""
         group: list[_Waiting] = []
-        one = self._queue.get()
+        item = self._queue.get()
         with contextlib.suppress(queue.Empty):
-            while one is not None:
-                group.append(one)
+            while item is not None:
+                group.append(item)
                 if len(group) == GROUP:
                     return group
-                one = self._queue.get_nowait()
+                item = self._queue.get_nowait()
             if group:
                 self._queue.put_nowait(None)  # read again once these are stored
         return group
 
     def _store(self, group: Sequence[_Waiting]) -> None:
-        fresh: list[bool] = []
-        arrivals = [one.arrival for one in group]
-        with log_fields(**fields_of(arrivals)):
-            error = caught(lambda: fresh.extend(self._inbox.put(arrivals)))
+        new: list[bool] = []
+        arrivals = [item.arrival for item in group]
+        with log_fields(**delivery_fields(arrivals)):
+            error = catch_error(lambda: new.extend(self._inbox.put(arrivals)))
         if error is None or isinstance(error, WorldError):
-            _settle(group, fresh, error)
+            _resolve(group, new, error)
         elif len(group) > 1:  # one of them may be the cause
-            for one in group:
-                self._store([one])
+            for item in group:
+                self._store([item])
         else:
-            _settle(group, fresh, WorldError(str(error)))
+            _resolve(group, new, WorldError(str(error)))
 
-    def _look_again(self) -> None:
+    def _watch(self) -> None:
         while not self._stops.wait(self._every):
-            self._look()
-        self._storing.join()
-        guarded(self._write_counted)
+            self._check()
+        self._store_thread.join()
+        run_guarded(self._write_counts)
 
-    def _look(self) -> None:
-        guarded(self._ask)
-        guarded(self._write_counted)
+    def _check(self) -> None:
+        run_guarded(self._check_closed)
+        run_guarded(self._write_counts)
 
-    def _ask(self) -> None:
+    def _check_closed(self) -> None:
         try:
-            closed = self._shut()
+            closed = self._closing_reason()
         except WorldError:
             closed = ""  # the next store will show it
         if closed != self._closed:
             log.warning("deliveries are refused: %s" if closed else "deliveries are taken again%s", closed)
         self._closed = closed
 
-    def _write_counted(self) -> None:
+    def _write_counts(self) -> None:
         with self._lock:
-            counted, self._counted = self._counted, {}
+            counts, self._pending_counts = self._pending_counts, {}
         try:
-            if counted:
-                self._inbox.count_up(counted)
+            if counts:
+                self._inbox.count_up(counts)
         except WorldError:
-            for (name, labels), much in counted.items():
+            for (name, labels), much in counts.items():
                 self.count(name, labels, much)
 
 
-def _settle(group: Sequence[_Waiting], fresh: Sequence[bool], error: WorldError | None) -> None:
+def _resolve(group: Sequence[_Waiting], new: Sequence[bool], error: WorldError | None) -> None:
     """Wake up all waiting requests by one call into their loop; those that gave up have cancelled."""
 
     def wake() -> None:
-        for place, one in enumerate(group):
-            if one.done.done():
+        for index, item in enumerate(group):
+            if item.done.done():
                 continue
             if error:
-                one.done.set_exception(error)
+                item.done.set_exception(error)
             else:
-                one.done.set_result(fresh[place])
+                item.done.set_result(new[index])
 
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
         group[0].loop.call_soon_threadsafe(wake)

@@ -25,8 +25,8 @@ class SettingsError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """The allowed values of a setting. ``form`` is a pattern that a text, or each item of a list, must match as a
-    whole; ``wording`` says the same in words."""
+    """The allowed values of a setting. ``form`` is a pattern that the whole text, or each whole item of a list, must
+    match; ``wording`` says the same in words."""
 
     explanation: str
     low: float | None = None
@@ -44,9 +44,9 @@ class SettingRule:
         return self.wording if self.low is None else f"{self.low:,} to {self.high:,}"
 
 
-def setting(default: Value, explanation: str, **given: Any) -> Any:
+def setting(default: Value, explanation: str, **constraints: Any) -> Any:
     """A dataclass field with its default and its `SettingRule`."""
-    rule = SettingRule(explanation, **given)
+    rule = SettingRule(explanation, **constraints)
     return field(default=default, repr=not rule.secret, metadata={"rule": rule})
 
 
@@ -273,8 +273,8 @@ class Settings:
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
 
 
-class Described(NamedTuple):
-    """One setting as the documentation shows it; a section has no ``bounds`` and the ``default`` None."""
+class SettingDescription(NamedTuple):
+    """One setting as the documentation shows it; for a section, ``bounds`` is empty and ``default`` is None."""
 
     path: str
     default: Value | None
@@ -285,64 +285,64 @@ class Described(NamedTuple):
 def rules(kind: type) -> dict[str, tuple[SettingRule, Value | type]]:
     """For a dataclass of settings: each name → its rule, and its default or, for a section, its dataclass."""
     defaults = kind()
-    found: dict[str, tuple[SettingRule, Value | type]] = {}
-    for each in fields(kind):
-        value = getattr(defaults, each.name)
-        found[each.name] = (each.metadata["rule"], type(value) if is_dataclass(value) else value)
-    return found
+    by_name: dict[str, tuple[SettingRule, Value | type]] = {}
+    for item in fields(kind):
+        value = getattr(defaults, item.name)
+        by_name[item.name] = (item.metadata["rule"], type(value) if is_dataclass(value) else value)
+    return by_name
 
 
-def describe(kind: type = Settings, prefix: str = "") -> Iterator[Described]:
+def describe(kind: type = Settings, prefix: str = "") -> Iterator[SettingDescription]:
     """Every section and setting in the order of the documentation, a section before its settings."""
     for name, (rule, default) in rules(kind).items():
         if isinstance(default, type):
-            yield Described(prefix + name, None, "", rule.explanation)
+            yield SettingDescription(prefix + name, None, "", rule.explanation)
             yield from describe(default, f"{prefix}{name}.")
         else:
             allowed = "true or false" if isinstance(default, bool) else rule.bounds
-            yield Described(prefix + name, default, allowed, rule.explanation)
+            yield SettingDescription(prefix + name, default, allowed, rule.explanation)
 
 
-def checked(where: str, value: object, rule: SettingRule, default: Value) -> Value:
+def check_value(where: str, value: object, rule: SettingRule, default: Value) -> Value:
     """``value`` as the type of ``default``. Raises SettingsError, beginning with ``where``, if it is not allowed."""
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple) or len(value) > MAX_ITEMS:
             raise SettingsError(
-                f"{where} must be a list of at most {MAX_ITEMS} items ({rule.bounds}), not {shown(value)}"
+                f"{where} must be a list of at most {MAX_ITEMS} items ({rule.bounds}), not {format_value(value)}"
             )
-        return tuple(_text(f"{where}[{number}]", item, rule) for number, item in enumerate(value))
+        return tuple(_check_text(f"{where}[{position}]", item, rule) for position, item in enumerate(value))
     if isinstance(default, str):
-        return _text(where, value, rule)
+        return _check_text(where, value, rule)
     if isinstance(default, bool):
         if not isinstance(value, bool):
-            raise SettingsError(f"{where} must be true or false, not {shown(value)}")
+            raise SettingsError(f"{where} must be true or false, not {format_value(value)}")
         return value
-    return _number(where, value, rule, whole=isinstance(default, int))
+    return _check_number(where, value, rule, is_whole=isinstance(default, int))
 
 
-def _text(where: str, value: object, rule: SettingRule) -> str:
+def _check_text(where: str, value: object, rule: SettingRule) -> str:
     allowed = isinstance(value, str) and (
         value in rule.choices if rule.choices else len(value) <= MAX_TEXT and re.fullmatch(rule.form, value)
     )
     if not isinstance(value, str) or not allowed:
         expected = f"one of {rule.bounds}" if rule.choices else rule.wording
         quoted = "" if rule.choices or not isinstance(value, int | float) else " (put it in quotes)"
-        raise SettingsError(f"{where} must be {expected}, not {shown(value)}{quoted}")
+        raise SettingsError(f"{where} must be {expected}, not {format_value(value)}{quoted}")
     return value
 
 
-def _number(where: str, value: object, rule: SettingRule, *, whole: bool) -> int | float:
-    right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    if not right or not isinstance(value, int | float):
+def _check_number(where: str, value: object, rule: SettingRule, *, is_whole: bool) -> int | float:
+    is_number = isinstance(value, int if is_whole else int | float) and not isinstance(value, bool)
+    if not is_number or not isinstance(value, int | float):
         raise SettingsError(
-            f"{where} must be a {'whole ' if whole else ''}number from {rule.bounds}, not {shown(value)}"
+            f"{where} must be a {'whole ' if is_whole else ''}number from {rule.bounds}, not {format_value(value)}"
         )
     if rule.low is not None and rule.high is not None and not rule.low <= value <= rule.high:
-        raise SettingsError(f"{where} must be from {rule.bounds}, not {shown(value)}")
-    return value if whole else float(value)
+        raise SettingsError(f"{where} must be from {rule.bounds}, not {format_value(value)}")
+    return value if is_whole else float(value)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A user's value for an error message: one short line of printable ASCII."""
     if value is None:
         return "nothing"
@@ -395,29 +395,31 @@ def with_inputs(settings: Settings, inputs: Mapping[str, str]) -> Settings:
     """
     for name, path in OVERRIDES.items():
         if text := inputs.get(name, ""):
-            settings = _replaced(settings, path.split("."), text, f'input "{name}"')
+            settings = _replace_setting(settings, path.split("."), text, f'input "{name}"')
     return settings
 
 
-def _replaced(part: Any, path: list[str], value: object, where: str) -> Any:
+def _replace_setting(part: Any, path: list[str], value: object, where: str) -> Any:
     rule, default = rules(type(part))[path[0]]
     if len(path) > 1:
-        return replace(part, **{path[0]: _replaced(getattr(part, path[0]), path[1:], value, where)})
+        return replace(part, **{path[0]: _replace_setting(getattr(part, path[0]), path[1:], value, where)})
     assert not isinstance(default, type)
-    return replace(part, **{path[0]: checked(where, value, rule, default)})
+    return replace(part, **{path[0]: check_value(where, value, rule, default)})
 
 
 def read_inputs(inputs: Mapping[str, str]) -> Inputs:
     """The inputs of a run (names as in `action.yml`); an empty text counts as not given. Raises SettingsError."""
-    given: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for attribute, (rule, default) in rules(Inputs).items():
         name = attribute.replace("_", "-")
         if (text := inputs.get(name, "")) and not isinstance(default, type):
-            given[attribute] = text if rule.secret else checked(f'input "{name}"', _typed(text, default), rule, default)
-    return replace(Inputs(), **given)  # type: ignore[arg-type]
+            values[attribute] = (
+                text if rule.secret else check_value(f'input "{name}"', _parse_input(text, default), rule, default)
+            )
+    return replace(Inputs(), **values)  # type: ignore[arg-type]
 
 
-def _typed(text: str, default: Value) -> Value:
+def _parse_input(text: str, default: Value) -> Value:
     if isinstance(default, bool):
         return {"true": True, "false": False}.get(text.lower(), text)
     return int(text.lstrip("#")) if isinstance(default, int) and re.fullmatch(r"#?[0-9]{1,18}", text) else text

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from bot.settings.schema import Settings, SettingsError, checked, describe, rules, shown
+from bot.settings.schema import Settings, SettingsError, check_value, describe, format_value, rules
 
 try:
     from yaml import CSafeLoader as SafeLoader
@@ -26,7 +26,7 @@ TEMPLATES = tuple(
 MAX_BYTES = 65_536
 MAX_DEPTH = 4
 MAX_FAULTS = 5
-"""Mistakes in a file that are reported at once."""
+"""Mistakes in a file that one error reports."""
 
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
@@ -34,7 +34,7 @@ MAX_PLAIN_DEPTH = 20
 _TAG = "tag:yaml.org,2002:"
 _EVERY_CHARACTER = [None]
 _HIDDEN_BREAK = re.compile("[\u0085\u2028\u2029]")
-"""Line ends to the parser, as in YAML 1.1, but not to people who read the file."""
+"""Line ends for the parser, as in YAML 1.1, but not for people who read the file."""
 
 
 class _Loader(SafeLoader):
@@ -64,15 +64,15 @@ def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings
 
     Raises SettingsError with file and line for the first five mistakes: a typo never changes a meaning.
     """
-    root = _parse(_decoded(text, name), name) if text else None
+    root = _parse(_decode(text, name), name) if text else None
     if root is None or _is_null(root):
         return Settings()
     faults: list[str] = []
-    built: Settings = _section(root, Settings, "", name, faults)
+    settings: Settings = _read_section(root, Settings, "", name, faults)
     if faults:
         more = len(faults) - MAX_FAULTS
         raise SettingsError("; ".join([*faults[:MAX_FAULTS], *([f"and {more} more"] if more > 0 else [])]))
-    return built
+    return settings
 
 
 def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
@@ -80,48 +80,48 @@ def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
 
     Raises SettingsError with file and line for any other content, and for a repeated name.
     """
-    root = _parse(_decoded(text, name), name) if text else None
+    root = _parse(_decode(text, name), name) if text else None
     if root is None or _is_null(root):
         return {}
     if not isinstance(root, yaml.MappingNode):
-        raise SettingsError(f"{_place(name, root)}: the file must hold lines such as `name: text`")
-    found: dict[str, PlacedText] = {}
+        raise SettingsError(f"{_location(name, root)}: the file must hold lines such as `name: text`")
+    texts: dict[str, PlacedText] = {}
     for key_node, value_node in root.value:
         key = key_node.value if isinstance(key_node, yaml.ScalarNode) else ""
-        if key in found:
+        if key in texts:
             raise SettingsError(
-                f"{_place(name, key_node)}: {shown(key)} stands here a second time; keep one of the two"
+                f"{_location(name, key_node)}: {format_value(key)} stands here a second time; keep one of the two"
             )
         if not isinstance(value_node, yaml.ScalarNode):
-            raise SettingsError(f"{_place(name, value_node)}: {shown(key)} must be one text, in quotes")
+            raise SettingsError(f"{_location(name, value_node)}: {format_value(key)} must be one text, in quotes")
         if not _is_null(value_node):
-            found[key] = PlacedText(value_node.value, _place(name, value_node))
-    return found
+            texts[key] = PlacedText(value_node.value, _location(name, value_node))
+    return texts
 
 
 def load_plain(text: bytes | str, name: str) -> object:
     """The content of somebody else's file ``name`` as plain dicts, lists and values.
 
-    Keys are texts as written; of two equal ones the later counts. Raises SettingsError with file and line for invalid
+    Keys are texts as written; of two equal keys the later counts. Raises SettingsError with file and line for invalid
     YAML, and for more than MAX_EVENTS values or MAX_PLAIN_DEPTH levels, with aliases followed.
     """
-    root = _parse(_decoded(text, name), name, MAX_PLAIN_DEPTH)
-    return _plain(root, name, [MAX_EVENTS], 0) if root else None
+    root = _parse(_decode(text, name), name, MAX_PLAIN_DEPTH)
+    return _to_plain(root, name, [MAX_EVENTS], 0) if root else None
 
 
-def _plain(node: yaml.Node, name: str, left: list[int], depth: int) -> object:
-    left[0] -= 1
-    if left[0] < 0 or depth > MAX_PLAIN_DEPTH:
-        raise SettingsError(f"{_place(name, node)}: too long or too deeply nested to be read")
+def _to_plain(node: yaml.Node, name: str, budget: list[int], depth: int) -> object:
+    budget[0] -= 1
+    if budget[0] < 0 or depth > MAX_PLAIN_DEPTH:
+        raise SettingsError(f"{_location(name, node)}: too long or too deeply nested to be read")
     if isinstance(node, yaml.MappingNode):
         pairs = ((key.value if isinstance(key, yaml.ScalarNode) else "", value) for key, value in node.value)
-        return {key: _plain(value, name, left, depth + 1) for key, value in pairs}
+        return {key: _to_plain(value, name, budget, depth + 1) for key, value in pairs}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, name, left, depth + 1) for item in node.value]
-    return _value(node)
+        return [_to_plain(item, name, budget, depth + 1) for item in node.value]
+    return _scalar(node)
 
 
-def _decoded(text: bytes | str, name: str) -> str:
+def _decode(text: bytes | str, name: str) -> str:
     size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
     if size > MAX_BYTES:
         raise SettingsError(f"{name}: larger than {MAX_BYTES // 1024} KB; settings are short, remove everything else")
@@ -134,12 +134,12 @@ def _decoded(text: bytes | str, name: str) -> str:
         raise SettingsError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
 
 
-def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
+def _parse(text: str, name: str, max_depth: int = MAX_DEPTH) -> yaml.Node | None:
     if hidden := _HIDDEN_BREAK.search(text):
         line = text.count("\n", 0, hidden.start()) + 1
         raise SettingsError(f"{name}:{line}: it holds a line end that no editor shows; press Enter there instead")
     try:
-        _check_events(text, name, most)
+        _check_events(text, name, max_depth)
         root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -153,15 +153,15 @@ def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
     return root
 
 
-def _check_events(text: str, name: str, most: int) -> None:
+def _check_events(text: str, name: str, max_depth: int) -> None:
     """Check the bounds before a tree is built: events come one by one, so neither depth nor size costs anything.
 
-    ``most`` is the greatest depth. Other people's files, which may be deeper than ours, may also have anchors.
+    Other people's files, which may be deeper than ours, may also have anchors.
     """
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
         line = event.start_mark.line + 1 if event.start_mark else 1
-        if most == MAX_DEPTH and getattr(event, "anchor", None):
+        if max_depth == MAX_DEPTH and getattr(event, "anchor", None):
             raise SettingsError(f"{name}:{line}: anchors and aliases are not supported; write the value out")
         if getattr(event, "tag", None):
             raise SettingsError(f"{name}:{line}: tags are not supported; write the plain value")
@@ -169,7 +169,7 @@ def _check_events(text: str, name: str, most: int) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > most or count > MAX_EVENTS:
+        if depth > max_depth or count > MAX_EVENTS:
             raise SettingsError(f"{name}:{line}: too long or too deeply nested; see config.example.yml")
 
 
@@ -177,64 +177,66 @@ def _is_null(node: yaml.Node) -> bool:
     return bool(node.tag == _TAG + "null")
 
 
-def _section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
+def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
     """An instance of the dataclass ``kind`` from a mapping; absent and empty settings keep their defaults. Mistakes in
     single settings are added to ``faults``."""
     if not isinstance(node, yaml.MappingNode):
-        what = prefix.rstrip(".") or "the file"
+        subject = prefix.rstrip(".") or "the file"
         raise SettingsError(
-            f"{_place(name, node)}: {what} must hold settings as `name: value`, not {shown(_value(node))}"
+            f"{_location(name, node)}: {subject} must hold settings as `name: value`, not {format_value(_scalar(node))}"
         )
-    known = rules(kind)
-    given: dict[str, Any] = {}
+    rules_by_name = rules(kind)
+    values: dict[str, Any] = {}
     seen: set[str] = set()
     for key_node, value_node in node.value:
         try:
-            key = _key(key_node, known, prefix, name)
+            key = _read_key(key_node, rules_by_name, prefix, name)
             if key in seen:
                 raise SettingsError(
-                    f"{_place(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
+                    f"{_location(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
                 )
             seen.add(key)
             if not _is_null(value_node):
-                rule, default = known[key]
+                rule, default = rules_by_name[key]
                 if isinstance(default, type):
-                    given[key] = _section(value_node, default, f"{prefix}{key}.", name, faults)
+                    values[key] = _read_section(value_node, default, f"{prefix}{key}.", name, faults)
                 else:
-                    given[key] = checked(
-                        f"{_place(name, value_node)}: {prefix}{key}", _value(value_node), rule, default
+                    values[key] = check_value(
+                        f"{_location(name, value_node)}: {prefix}{key}", _scalar(value_node), rule, default
                     )
         except SettingsError as fault:
             faults.append(str(fault))
-    return kind(**given)
+    return kind(**values)
 
 
-def _key(node: yaml.Node, known: Mapping[str, object], prefix: str, name: str) -> str:
+def _read_key(node: yaml.Node, rules_by_name: Mapping[str, object], prefix: str, name: str) -> str:
     key = node.value if isinstance(node, yaml.ScalarNode) else ""
-    if key in known:
+    if key in rules_by_name:
         return str(key)
-    raise SettingsError(f"{_place(name, node)}: unknown setting {shown(prefix + key)}; {_remedy(key, known, prefix)}")
+    raise SettingsError(
+        f"{_location(name, node)}: unknown setting {format_value(prefix + key)}; {_remedy(key, rules_by_name, prefix)}"
+    )
 
 
-def _remedy(key: str, known: Mapping[str, object], prefix: str) -> str:
-    """Suggest the nearest setting of the same section, then of any section; else list the section's names."""
-    close = [prefix + match for match in difflib.get_close_matches(key[:100], known, n=1)]
+def _remedy(key: str, rules_by_name: Mapping[str, object], prefix: str) -> str:
+    """Suggest the nearest setting of the same section, then of any section; otherwise list the section's names."""
+    close = [prefix + match for match in difflib.get_close_matches(key[:100], rules_by_name, n=1)]
     if not close:
-        by_leaf = {each.path.rsplit(".")[-1]: each.path for each in reversed([*describe()])}
+        by_leaf = {entry.path.rsplit(".")[-1]: entry.path for entry in reversed([*describe()])}
         close = [by_leaf[match] for match in difflib.get_close_matches(key[:100], by_leaf, n=1)]
     if close:
         return f'did you mean "{close[0]}"?'
-    return f"known here: {', '.join(known)}"
+    return f"known here: {', '.join(rules_by_name)}"
 
 
-def _place(name: str, node: yaml.Node) -> str:
+def _location(name: str, node: yaml.Node) -> str:
     return f"{name}:{node.start_mark.line + 1}"
 
 
-def _value(node: yaml.Node) -> object:
+def _scalar(node: yaml.Node) -> object:
     """The plain value of a node: a scalar or a list of scalars; {} for a mapping, as no setting is one."""
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item) for item in node.value]
+        return [_scalar(item) for item in node.value]
     if not isinstance(node, yaml.ScalarNode):
         return {}
     text: str = node.value

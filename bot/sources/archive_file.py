@@ -15,7 +15,7 @@ from bot.domain.thread_json import thread_from_archive
 from bot.errors import UserError
 
 MAX_LINE = 16 * 1024 * 1024
-"""Decompressed bytes of one thread, including blank lines before it. The number of threads is not limited."""
+"""Maximum decompressed bytes of one thread, including blank lines before it. The number of threads is unlimited."""
 
 _BLOCK = 1024 * 1024
 _BLANK = re.compile(rb"\s*")
@@ -26,7 +26,7 @@ def read_archive(path: Path) -> Iterator[Thread]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in _lines(file, path):
-                yield _parsed(line, path, number)
+                yield _parse_thread(line, path, number)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read as an archive: {getattr(error, 'strerror', None) or error}") from error
 
@@ -53,21 +53,21 @@ def _lines(file: BufferedIOBase, path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _after_blank(buffer: bytes, at: int) -> int:
-    found = _BLANK.match(buffer, at)
-    return found.end() if found else at
+    blank = _BLANK.match(buffer, at)
+    return blank.end() if blank else at
 
 
-def _parsed(line: bytes, path: Path, number: int) -> Thread:
+def _parse_thread(line: bytes, path: Path, number: int) -> Thread:
     try:
         fields = json.loads(line.decode("utf-8-sig").rstrip())
         if not isinstance(fields, dict):
             raise TypeError("each line is one JSON object")
         return thread_from_archive(fields)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}, line {number}: not a thread ({_fault(error):.120})") from error
+        raise UserError(f"{path}, line {number}: not a thread ({_describe_error(error):.120})") from error
 
 
-def _fault(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     match error:
         case json.JSONDecodeError():
             return f"not JSON: {error.msg} at column {error.colno}"

@@ -15,12 +15,12 @@ _SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
 """A number below the first is in seconds (until the year 5138), below the second in milliseconds, and so on."""
 
 _UNSTEADY = timedelta(minutes=1)
-"""A line may be this much older than the one before it without a change of the clock."""
+"""A line may be this much older than the one before it although the clock was not changed."""
 
 
 class TranscriptClock:
     """Reads the times of one log, line by line. ``zone`` applies to times without one. In the hour that such a clock
-    shows twice, a time that goes back counts as the second. ``last`` is the last time read.
+    shows twice, a time that jumps back counts as the second pass. ``last`` is the last time read.
     """
 
     def __init__(self, zone: tzinfo = UTC, last: datetime | None = None) -> None:
@@ -28,23 +28,23 @@ class TranscriptClock:
 
     def read(self, value: Any) -> datetime | None:
         """Read ISO 8601, or seconds, milliseconds or microseconds since 1970; None for anything else."""
-        found = self._moment(value)
-        self.last = found or self.last
-        return found
+        moment = self._parse(value)
+        self.last = moment or self.last
+        return moment
 
-    def _moment(self, value: Any) -> datetime | None:
+    def _parse(self, value: Any) -> datetime | None:
         if isinstance(value, str) and len(value) <= 40:
             try:
-                return self._written(value.strip())
+                return self._parse_text(value.strip())
             except (ValueError, OverflowError):
                 return _since_epoch(value)
         return _since_epoch(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def _written(self, text: str) -> datetime:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo:
+    def _parse_text(self, text: str) -> datetime:
+        parsed = datetime.fromisoformat(text)
+        if parsed.tzinfo:
             return parse_time(text)
-        first, second = (parse_time(found.replace(tzinfo=self._zone, fold=fold).isoformat()) for fold in (0, 1))
+        first, second = (parse_time(parsed.replace(tzinfo=self._zone, fold=fold).isoformat()) for fold in (0, 1))
         is_back = self.last is not None and first < self.last - _UNSTEADY
         return second if is_back and second > first else first
 
@@ -53,10 +53,10 @@ def _since_epoch(value: str | float) -> datetime | None:
     try:
         number = float(value)
         scale = 1 if number < _SECONDS else 1e3 if number < _MILLISECONDS else 1e6 if number < _MICROSECONDS else 1e9
-        found = _EPOCH + timedelta(seconds=number / scale)
+        moment = _EPOCH + timedelta(seconds=number / scale)
     except (ValueError, OverflowError):
         return None
-    return found if FIRST < found <= LAST else None
+    return moment if FIRST < moment <= LAST else None
 
 
 LOCAL = Path("/etc/localtime")
@@ -73,24 +73,24 @@ def zone_named(name: str) -> tzinfo | None:
         return None
 
 
-def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
-    """Return the time zone of this machine with its rules for summer; UTC if it is unknown."""
-    name = _name(environ)
+def local_zone(environ: Mapping[str, str] = os.environ, path: Path = LOCAL) -> tzinfo:
+    """Return the time zone of this machine with its summer time rules; UTC if it is unknown."""
+    name = _zone_name(environ)
     if name and not name.startswith("/"):
         return zone_named(name) or UTC
     from zoneinfo import ZoneInfo
 
     try:
-        with Path(name or place).open("rb") as file:
+        with Path(name or path).open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
         return UTC
 
 
-def local_key(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> str:
+def local_key(environ: Mapping[str, str] = os.environ, path: Path = LOCAL) -> str:
     """Return a text that identifies the zone, without reading its rules."""
-    return _name(environ) or os.path.realpath(place)
+    return _zone_name(environ) or os.path.realpath(path)
 
 
-def _name(environ: Mapping[str, str]) -> str:
+def _zone_name(environ: Mapping[str, str]) -> str:
     return environ.get("TZ", "").removeprefix(":")

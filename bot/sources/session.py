@@ -1,6 +1,6 @@
 """Reads the lines of agents' transcripts: message, speaker and time, and the files that tools touched.
 
-Thinking and tool output are left out. A line's keys, not the name of its file, tell which format it has.
+Thinking and tool output are left out. The format is recognised by a line's keys, not by the name of its file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ USER, ASSISTANT = "user", "assistant"
 class Utterance(NamedTuple):
     """A message of a session. ``type`` is ``user`` or ``assistant``; ``at`` is None if the line has no time.
 
-    ``files`` are those of the tool calls up to the next message, relative to the session's folder if they are in it.
-    The text is empty for files touched before the first message.
+    ``files`` come from the tool calls up to the next message, relative to the session's folder if they are in it. The
+    text is empty for files touched before the first message.
     """
 
     type: str
@@ -33,10 +33,10 @@ class Utterance(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session in one file, its messages in the order of the lines.
+    """A session in a file, with its messages in the order of the lines.
 
-    ``issue`` is the number of the issue it worked on, from a mapping file. ``broken`` is the number of skipped lines
-    of the file; they belong to no session, so each session of the file has the same number.
+    ``issue`` is the number of the issue it worked on, from a mapping file. ``broken`` is the number of lines skipped in
+    the file; they belong to no session, so every session of the file has the same number.
     """
 
     id: str
@@ -49,10 +49,10 @@ class Session(NamedTuple):
 # -- contents of a message ---------------------------------------------------------------------------------------------
 
 MAX_PARTS = 1_000
-"""Parts of one message that are read, the last ones."""
+"""Maximum parts read of one message; the last ones are read."""
 
 MAX_FILES = 50
-"""Files of one message that are kept, the first ones."""
+"""Maximum files kept of one message; the first ones are kept."""
 
 MAX_PATH = 500
 _MAX_ARGUMENTS = 1 << 20
@@ -70,10 +70,10 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ([^\n]{1,500})$", re
 
 _NEWLINE = re.compile("\r\n?")
 _ESCAPE = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)")
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
-_BROKEN = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Unreadable(Exception):
@@ -99,9 +99,9 @@ def content_of(value: Any, folder: str = "") -> Content:
     if not isinstance(value, list):
         raise Unreadable(type(value).__name__)
     parts = value[-MAX_PARTS:]
-    said = "\n\n".join(filter(None, map(_text, parts)))
-    files = dict.fromkeys(_short(path, folder) for part in parts for path in _named(part))
-    return Content(plain(said, is_cut=len(value) > MAX_PARTS), tuple(filter(None, files))[:MAX_FILES])
+    text = "\n\n".join(filter(None, map(_text, parts)))
+    files = dict.fromkeys(_shorten(path, folder) for part in parts for path in _named_files(part))
+    return Content(plain(text, is_cut=len(value) > MAX_PARTS), tuple(filter(None, files))[:MAX_FILES])
 
 
 def plain(text: str, *, is_cut: bool = False) -> str:
@@ -109,10 +109,10 @@ def plain(text: str, *, is_cut: bool = False) -> str:
 
     Only the end of a long text is kept. ``is_cut``: its start is missing already.
     """
-    most = 2 * MAX_TEXT  # rarely half of it is removed
+    most = 2 * MAX_TEXT  # cleaning rarely removes half of it
     is_cut, text = is_cut or len(text) > most, text[-most:]
-    text = _UNSEEN.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
-    return tail(_BROKEN.sub("\ufffd", text).strip(), MAX_TEXT, is_cut=is_cut)
+    text = _INVISIBLE.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
+    return tail(_SURROGATE.sub("\ufffd", text).strip(), MAX_TEXT, is_cut=is_cut)
 
 
 def line_of(value: Any, most: int) -> str:
@@ -136,28 +136,28 @@ def _is(part: Any, names: frozenset[str]) -> bool:
     return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in names
 
 
-def _named(part: Any) -> Iterator[str]:
+def _named_files(part: Any) -> Iterator[str]:
     if not _is(part, _CALL):
         return
     for name in _ARGUMENTS:
-        given = part.get(name)
-        if isinstance(given, str) and len(given) <= _MAX_ARGUMENTS:
-            yield from _PATCHED.findall(given)
+        arguments = part.get(name)
+        if isinstance(arguments, str) and len(arguments) <= _MAX_ARGUMENTS:
+            yield from _PATCHED.findall(arguments)
             try:
-                given = json.loads(given)
+                arguments = json.loads(arguments)
             except (ValueError, RecursionError):
                 continue
-        if isinstance(given, dict):
-            yield from _paths(given)
-            for key in sorted(_PATHS & given.keys()):
-                yield from _listed(given[key])
+        if isinstance(arguments, dict):
+            yield from _paths(arguments)
+            for key in sorted(_PATHS & arguments.keys()):
+                yield from _listed_paths(arguments[key])
 
 
-def _paths(given: Mapping[str, Any]) -> Iterator[str]:
-    yield from (given[key] for key in sorted(_PATH & given.keys()) if isinstance(given[key], str))
+def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+    yield from (arguments[key] for key in sorted(_PATH & arguments.keys()) if isinstance(arguments[key], str))
 
 
-def _listed(value: Any) -> Iterator[str]:
+def _listed_paths(value: Any) -> Iterator[str]:
     for item in value[:MAX_FILES] if isinstance(value, list) else ():
         if isinstance(item, str):
             yield item
@@ -165,11 +165,11 @@ def _listed(value: Any) -> Iterator[str]:
             yield from _paths(item)
 
 
-def _short(path: str, folder: str) -> str:
+def _shorten(path: str, folder: str) -> str:
     """The path, relative to the folder if it is in it; "" if it is not a file."""
     if not 0 < len(path) <= MAX_PATH or "\n" in path:
         return ""
-    path, folder = (plain(each).replace("\\", "/") for each in (path, folder))
+    path, folder = (plain(value).replace("\\", "/") for value in (path, folder))
     if folder and path.startswith(f"{folder.rstrip('/')}/"):
         path = path[len(folder.rstrip("/")) + 1 :]
     while path.startswith("./"):
@@ -186,7 +186,7 @@ MAX_WHOLE = 8 << 20
 """Bytes of a file that is one object."""
 
 MAX_IN_ONE = 50_000
-"""Messages of one object that are read, the first ones."""
+"""Maximum messages read of one object; the first ones are read."""
 
 MAX_ID = 200
 MAX_BRANCH = 200
@@ -199,23 +199,23 @@ _TRANSCRIPT = ("agent_transcript_path", "agentTranscriptPath", "transcript_path"
 _RESPONSE = ("response", "last_assistant_message", "lastAssistantMessage")
 
 PROMPT, RESPONSE, SUBAGENT = "UserPromptSubmit", "AssistantResponse", "SubagentStop"
-"""The events of hook logs with messages, by the hooks' own names."""
+"""The events in hook logs that carry messages, by the hooks' own names."""
 
 _MACHINES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-"""Marks of user lines that a program wrote."""
+"""Keys that mark user lines written by a program."""
 
 _PROGRAM = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted)\b"
     r"|# AGENTS\.md instructions)"
 )
-"""How the parts of a rollout's user messages begin that a program wrote."""
+"""How program-written parts of a rollout's user messages begin."""
 
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _LARGEST = 2**31 - 1
 
 
 class TranscriptMessage(NamedTuple):
-    """A message. ``session`` is "" if the line names none; ``branch`` is the branch of git that it was written on."""
+    """A message. ``session`` is "" if the line names none; ``branch`` is the git branch it was written on."""
 
     session: str
     type: str
@@ -233,7 +233,7 @@ class SessionHeader(NamedTuple):
 
 
 class PullRequestLink(NamedTuple):
-    """The agent worked on this pull request: ``#50`` or ``owner/name#50``."""
+    """A pull request that the agent worked on: ``#50`` or ``owner/name#50``."""
 
     session: str
     name: str
@@ -266,22 +266,26 @@ def parse_line(
     ``folder`` is the session's working folder according to earlier lines; ``clock`` has read their times. Raises
     Unreadable for a line that is not a JSON object, has more than ``most`` bytes, or should be a message but is not.
     """
-    fields, clock = _object(line, most), clock or TranscriptClock()
+    fields, clock = _parse_object(line, most), clock or TranscriptClock()
     event = _event(fields)
     if event:
-        return _hooked(event, fields, clock)
+        return _parse_hook(event, fields, clock)
     kind, payload = fields.get("type"), fields.get("payload")
     if kind in ("session_meta", "response_item") and isinstance(payload, dict):
-        return _rollout_header(payload) if kind == "session_meta" else _rollout(payload, folder, _time(fields, clock))
+        return (
+            _rollout_header(payload)
+            if kind == "session_meta"
+            else _parse_rollout(payload, folder, _time(fields, clock))
+        )
     if isinstance(fields.get("messages"), list):
-        return _whole(fields, folder, clock)
+        return _parse_whole(fields, folder, clock)
     if _is_header(kind, fields):
         return SessionHeader(_named_session(fields), line_of(fields.get("cwd"), 4_096), _branch(fields))
     if kind == "pr-link":
         return _pull_request(fields)
     if "$set" in fields or any(fields.get(mark) is True for mark in _MACHINES):
         return None
-    return _message(fields, folder, clock)
+    return _parse_message(fields, folder, clock)
 
 
 def _is_header(kind: Any, fields: Mapping[str, Any]) -> bool:
@@ -313,7 +317,7 @@ def _rollout_header(payload: Mapping[str, Any]) -> SessionHeader:
     return SessionHeader(_named_session(payload), line_of(payload.get("cwd"), 4_096), branch)
 
 
-def _rollout(payload: dict[str, Any], folder: str, at: datetime | None) -> TranscriptMessage | None:
+def _parse_rollout(payload: dict[str, Any], folder: str, at: datetime | None) -> TranscriptMessage | None:
     """Read an item of a rollout. https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs"""
     if _is(payload, _CALL):
         return TranscriptMessage("", ASSISTANT, content_of([payload], folder), at)
@@ -325,30 +329,30 @@ def _rollout(payload: dict[str, Any], folder: str, at: datetime | None) -> Trans
     if role not in _SPEAKERS:
         return None
     parts = [content] if isinstance(content, str) else content[-MAX_PARTS:]
-    said = [part for part in parts if role != USER or not _PROGRAM.match(_text(part))]
-    return TranscriptMessage("", _SPEAKERS[role], content_of(said, folder), at)
+    spoken = [part for part in parts if role != USER or not _PROGRAM.match(_text(part))]
+    return TranscriptMessage("", _SPEAKERS[role], content_of(spoken, folder), at)
 
 
-def _whole(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> WholeSession:
-    said, broken = [], 0
-    for each in fields["messages"][:MAX_IN_ONE]:
+def _parse_whole(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> WholeSession:
+    messages, broken = [], 0
+    for item in fields["messages"][:MAX_IN_ONE]:
         try:
-            if not isinstance(each, dict):
+            if not isinstance(item, dict):
                 raise Unreadable("no object")
-            message = _message(each, line_of(fields.get("cwd"), 4_096) or folder, clock)
+            message = _parse_message(item, line_of(fields.get("cwd"), 4_096) or folder, clock)
         except Unreadable:
             broken += 1
             continue
-        said += [message] if message else []
-    if broken and not said:
+        messages += [message] if message else []
+    if broken and not messages:
         raise Unreadable("no messages")
     branch = _branch(fields)
     return WholeSession(
-        _named_session(fields), tuple(each._replace(branch=each.branch or branch) for each in said), broken
+        _named_session(fields), tuple(item._replace(branch=item.branch or branch) for item in messages), broken
     )
 
 
-def _object(line: bytes, most: int) -> dict[str, Any]:
+def _parse_object(line: bytes, most: int) -> dict[str, Any]:
     if len(line) > most:
         raise Unreadable("too long")
     try:
@@ -361,36 +365,36 @@ def _object(line: bytes, most: int) -> dict[str, Any]:
 
 
 def _event(fields: Mapping[str, Any]) -> str:
-    known = (PROMPT, RESPONSE, SUBAGENT)
-    return next((fields[key] for key in _EVENT if isinstance(fields.get(key), str) and fields[key] in known), "")
+    events = (PROMPT, RESPONSE, SUBAGENT)
+    return next((fields[key] for key in _EVENT if isinstance(fields.get(key), str) and fields[key] in events), "")
 
 
-def _hooked(event: str, fields: Mapping[str, Any], clock: TranscriptClock) -> TranscriptLine | None:
+def _parse_hook(event: str, fields: Mapping[str, Any], clock: TranscriptClock) -> TranscriptLine | None:
     data = fields.get("data", fields)
     if not isinstance(data, dict):
         raise Unreadable(event)
     session = _session(fields) or _session(data)
     at = _time(fields, clock) or _time(data, clock)
     if event == PROMPT:
-        return TranscriptMessage(session, USER, content_of(_given(data, ("prompt",), event)), at)
+        return TranscriptMessage(session, USER, content_of(_field(data, ("prompt",), event)), at)
     if event == RESPONSE:
-        return TranscriptMessage(session, ASSISTANT, content_of(_given(data, _RESPONSE, event)), at)
+        return TranscriptMessage(session, ASSISTANT, content_of(_field(data, _RESPONSE, event)), at)
     for key in _RESPONSE:
         if isinstance(data.get(key), str):
             return TranscriptMessage(session, ASSISTANT, content_of(data[key]), at)
-    paths = [line_of(each.get(key), 4_096) for key in _TRANSCRIPT for each in (data, fields)]
+    paths = [line_of(source.get(key), 4_096) for key in _TRANSCRIPT for source in (data, fields)]
     path = next(filter(None, paths), "")
     return SubagentTranscript(session, path, at) if path else None
 
 
-def _given(data: Mapping[str, Any], keys: tuple[str, ...], event: str) -> Any:
+def _field(data: Mapping[str, Any], keys: tuple[str, ...], event: str) -> Any:
     for key in keys:
         if isinstance(data.get(key), str | list):
             return data[key]
     raise Unreadable(event)
 
 
-def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> TranscriptMessage | None:
+def _parse_message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> TranscriptMessage | None:
     kind = fields.get("type")
     message = fields.get("message")
     if message is None:
@@ -405,7 +409,7 @@ def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> 
     cwd = line_of(fields.get("cwd"), 4_096) or folder
     at = _time(fields, clock) or _time(message, clock)
     if fields.get("isSidechain") is True:
-        speaker = ASSISTANT  # what a subagent is asked, the agent wrote
+        speaker = ASSISTANT  # the agent wrote what the subagent is asked
     return TranscriptMessage(_session(fields), speaker, content_of(message["content"], cwd), at, _branch(fields))
 
 
@@ -435,7 +439,7 @@ def _time(fields: Mapping[str, Any], clock: TranscriptClock) -> datetime | None:
 # -- a session as a thread ---------------------------------------------------------------------------------------------
 
 HUMAN, MACHINE = "human", "assistant"
-"""The speakers of a session, which have no names."""
+"""The authors of a session's messages, who have no names."""
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of a session without times."""
@@ -444,16 +448,16 @@ NO_TITLE = "(nothing was asked)"
 
 
 def thread_of(session: Session) -> Thread:
-    """Convert a session to a thread. A message without a time gets that of the one before it; touched files are listed
-    below the message before. The issue it worked on becomes a cross-reference."""
+    """Convert a session to a thread. A message without a time gets that of the previous one; touched files are listed
+    below the previous message. The issue it worked on becomes a cross-reference."""
     times = _times(session.utterances)
-    said = [
-        Message(HUMAN if each.type == USER else MACHINE, "NONE", at, text, is_bot=each.type != USER)
-        for each, at in zip(session.utterances, times, strict=True)
-        if (text := _with_files(each))
+    messages = [
+        Message(HUMAN if utterance.type == USER else MACHINE, "NONE", at, text, is_bot=utterance.type != USER)
+        for utterance, at in zip(session.utterances, times, strict=True)
+        if (text := _with_files(utterance))
     ]
-    first = said[0] if said else Message(HUMAN, "NONE", LONG_AGO, "")
-    refers = session.issue and TimelineEvent(
+    first = messages[0] if messages else Message(HUMAN, "NONE", LONG_AGO, "")
+    reference = session.issue and TimelineEvent(
         "cross-referenced", first.created_at, source=session.issue, source_kind=Kind.ISSUE
     )
     return Thread(
@@ -466,14 +470,16 @@ def thread_of(session: Session) -> Thread:
         created_at=first.created_at,
         updated_at=max(times, default=first.created_at),
         kind=Kind.SESSION,
-        comments=tuple(said[1:]),
-        events=(refers,) if refers else (),
+        comments=tuple(messages[1:]),
+        events=(reference,) if reference else (),
     )
 
 
 def _title(utterances: Sequence[Utterance]) -> str:
-    asked = next((each.text for each in utterances if each.type == USER and each.text.strip()), "")
-    return asked.strip().partition("\n")[0].strip()[:MAX_TITLE] or NO_TITLE
+    question = next(
+        (utterance.text for utterance in utterances if utterance.type == USER and utterance.text.strip()), ""
+    )
+    return question.strip().partition("\n")[0].strip()[:MAX_TITLE] or NO_TITLE
 
 
 def _with_files(utterance: Utterance) -> str:
@@ -483,10 +489,10 @@ def _with_files(utterance: Utterance) -> str:
 
 
 def _times(utterances: Sequence[Utterance]) -> list[datetime]:
-    """The time of each message, never before that of its predecessor."""
-    now = next((each.at for each in utterances if each.at), LONG_AGO)
+    """The time of each message, never earlier than that of the previous one."""
+    time = next((utterance.at for utterance in utterances if utterance.at), LONG_AGO)
     times = []
-    for each in utterances:
-        now = max(now, each.at or now)
-        times.append(now)
+    for utterance in utterances:
+        time = max(time, utterance.at or time)
+        times.append(time)
     return times

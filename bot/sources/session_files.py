@@ -14,20 +14,20 @@ from bot.sources.session_head import head_of, holds_messages
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
-"""Bytes of all files together; the newest are read."""
+"""Maximum bytes of all files together; the newest are read."""
 
 MAX_MAPPINGS = 2_000
 MAX_MAPPING_BYTES = 32 << 20
-"""Bytes of all mapping files together; the least deep ones are read."""
+"""Maximum bytes of all mapping files together; the least deeply nested are read."""
 
 MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
-"""Directory entries that are looked at for one pattern."""
+"""Maximum directory entries to check for one pattern."""
 
 _WITHIN = ("**/*.jsonl", "**/*.log", "**/*.json")
 _MAPPING = ".json"
 _ISSUES = "issues"
-"""The folder next to the sessions in which issue agents note which session belongs to which issue."""
+"""The folder next to the sessions where issue agents record which session belongs to which issue."""
 
 _MAGIC = frozenset("*?[")
 _LARGEST = (1 << 63) - 1
@@ -45,7 +45,7 @@ class SessionFile(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A text that changes with the file."""
+        """A text that changes whenever the file does."""
         return f"{self.size}-{self.mtime_ns}-{self.inode}"
 
 
@@ -60,45 +60,45 @@ class SessionFiles(NamedTuple):
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
 
-    def together(self, more: SessionFiles) -> SessionFiles:
-        """Return the files of both, each once."""
-        sessions = {file.path: file for file in (*self.sessions, *more.sessions)}
-        mappings = {file.path: file for file in (*self.mappings, *more.mappings)}
+    def merge(self, other: SessionFiles) -> SessionFiles:
+        """Return the files of both, without repeats."""
+        sessions = {file.path: file for file in (*self.sessions, *other.sessions)}
+        mappings = {file.path: file for file in (*self.mappings, *other.mappings)}
         return self._replace(
-            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *more.notes)
+            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *other.notes)
         )
 
 
 def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True) -> SessionFiles:
-    """Find the files that these patterns name, below the folder ``top`` or, with ``/`` or ``~`` in front, anywhere.
+    """Find the files that match these patterns: below the folder ``top``, or anywhere after a leading ``/`` or ``~``.
 
-    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. ``with_notes``: also the mapping files next
-    to the sessions. Symlinks are not followed; other kinds of files, and unreadable ones, are left out.
+    A folder stands for all ``.jsonl``, ``.log`` and ``.json`` files in it. ``with_notes``: also find the mapping files
+    next to the sessions. Symlinks are not followed; other kinds of files, and unreadable ones, are left out.
     """
     top = os.path.normpath(Path(top).absolute())
-    found: dict[str, SessionFile] = {}
+    files_by_path: dict[str, SessionFile] = {}
     notes: list[str] = []
     unmatched: dict[str, str] = {}
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
-        named = {file.path: file for file in _named(pattern, top, notes)}
-        if all(path.endswith(_MAPPING) for path in named) and not any(map(_is_session, named)):
-            unmatched[pattern] = "; ".join(notes[before:]) or f"{_told(pattern)} names no .jsonl or .log file"
-        found |= named
-    sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
-    mappings = {file.path: file for file in found.values() if file.path.endswith(_MAPPING)}
+        matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
+        if all(path.endswith(_MAPPING) for path in matches) and not any(map(_is_session, matches)):
+            unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} names no .jsonl or .log file"
+        files_by_path |= matches
+    sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING)]
+    mappings = {file.path: file for file in files_by_path.values() if file.path.endswith(_MAPPING)}
     if with_notes:
-        mappings |= {file.path: file for file in _beside(sessions, top)}
+        mappings |= {file.path: file for file in _adjacent_mappings(sessions, top)}
     sessions.sort(key=lambda file: (-file.mtime_ns, file.path))
-    kept = _bounded(sessions, MAX_FILES, MAX_BYTES)
+    kept = _within_limits(sessions, MAX_FILES, MAX_BYTES)
     if len(kept) < len(sessions):
         notes.append(
             f"{len(sessions) - len(kept)} of {len(sessions)} files of sessions, the oldest, are not read: "
             f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
-    notes_of_issues = _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)
-    objects = tuple(file for file in notes_of_issues if file.path in found)
+    notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)
+    objects = tuple(file for file in notes_of_issues if file.path in files_by_path)
     return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
 
 
@@ -106,48 +106,50 @@ def _is_session(path: str) -> bool:
     return holds_messages(head_of(path))
 
 
-def _bounded(files: Sequence[SessionFile], most: int, size: int) -> tuple[SessionFile, ...]:
-    sizes = accumulate(file.size for file in files[:most])
-    return tuple(file for file, total in zip(files, sizes, strict=False) if total <= size)
+def _within_limits(files: Sequence[SessionFile], count: int, max_bytes: int) -> tuple[SessionFile, ...]:
+    sizes = accumulate(file.size for file in files[:count])
+    return tuple(file for file, total in zip(files, sizes, strict=False) if total <= max_bytes)
 
 
-def _named(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
+def _match_pattern(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
     if not pattern or "\0" in pattern:
         return
-    home = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
-    parts, above = Path(os.path.normpath(Path(top) / home)).parts, Path(top).parts
-    first = len(above) if parts[: len(above)] == above else 0  # the name of ``top`` itself is not a pattern
-    plain = next((place for place in range(first, len(parts)) if _MAGIC & set(parts[place])), len(parts))
-    root, rest = str(Path(*parts[:plain])), parts[plain:]
+    expanded = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
+    parts, above = Path(os.path.normpath(Path(top) / expanded)).parts, Path(top).parts
+    first = len(above) if parts[: len(above)] == above else 0  # the path of ``top`` itself is not a pattern
+    first_glob = next((position for position in range(first, len(parts)) if _MAGIC & set(parts[position])), len(parts))
+    root, rest = str(Path(*parts[:first_glob])), parts[first_glob:]
     if _through_link(root, top):
-        notes.append(f"{_told(root)} is a symlink, and is not followed")
+        notes.append(f"{_printable(root)} is a symlink, and is not followed")
         return
-    if not rest and (file := _file(root, top)):
+    if not rest and (file := _stat_file(root, top)):
         yield file
         return
     if not rest and not Path(root).is_dir():
-        notes.append(f"{_told(root)} is neither a folder nor a regular file")
+        notes.append(f"{_printable(root)} is neither a folder nor a regular file")
     globs = Globs(["/".join(rest)] if rest else _WITHIN)
-    yield from (file for each, name in _walk(root, globs, notes) if globs.match(name) and (file := _file(each, top)))
+    yield from (
+        file for path, name in _walk(root, globs, notes) if globs.match(name) and (file := _stat_file(path, top))
+    )
 
 
 def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:
     """The files below a folder: path and relative name. Folders in which nothing can match are not entered."""
-    waiting, seen = [(root, "")], 0
+    waiting, count = [(root, "")], 0
     while waiting:
-        folder, lead = waiting.pop()
+        folder, prefix = waiting.pop()
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except (OSError, ValueError):
             continue
-        seen += len(entries)
-        if seen > MAX_ENTRIES:
-            notes.append(f"{_told(root)} was not searched completely: it has more than {MAX_ENTRIES:,} entries")
+        count += len(entries)
+        if count > MAX_ENTRIES:
+            notes.append(f"{_printable(root)} was not searched completely: it has more than {MAX_ENTRIES:,} entries")
             return
         for entry in entries:
-            name = f"{lead}{entry.name}"
+            name = f"{prefix}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                if name.count("/") < MAX_DEPTH and entry.name != ".git" and globs.lead(name):
+                if name.count("/") < MAX_DEPTH and entry.name != ".git" and globs.may_match_below(name):
                     waiting.append((entry.path, f"{name}/"))
             elif entry.is_file(follow_symlinks=False):
                 yield entry.path, name
@@ -155,35 +157,35 @@ def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]
 
 def _through_link(path: str, top: str) -> bool:
     """Whether a folder between ``top`` and the path is a symlink. Symlinks elsewhere are the user's own."""
-    one = Path(path)
-    if Path(top) not in one.parents:
-        return path != top and one.is_symlink()
-    return any(each.is_symlink() for each in (one, *one.parents) if Path(top) in each.parents)
+    location = Path(path)
+    if Path(top) not in location.parents:
+        return path != top and location.is_symlink()
+    return any(folder.is_symlink() for folder in (location, *location.parents) if Path(top) in folder.parents)
 
 
-def _beside(sessions: Iterable[SessionFile], top: str) -> Iterator[SessionFile]:
-    """The notes of issue agents: ``issues/*.json`` in the folder of a session or, below ``top``, next to it."""
+def _adjacent_mappings(sessions: Iterable[SessionFile], top: str) -> Iterator[SessionFile]:
+    """The mapping files of issue agents: ``issues/*.json`` in the folder of a session or, below ``top``, next to it."""
     folders = {Path(file.path).parent for file in sessions}
     folders |= {folder.parent for folder in folders if Path(top) in folder.parents}
     globs = Globs([f"*{_MAPPING}"])
     for folder in sorted(folders):
         root = str(folder / _ISSUES)
         if not _through_link(root, top):
-            found = (_file(path, top) for path, name in _walk(root, globs, []) if globs.match(name))
-            yield from filter(None, found)
+            files = (_stat_file(path, top) for path, name in _walk(root, globs, []) if globs.match(name))
+            yield from filter(None, files)
 
 
-def _file(path: str, top: str) -> SessionFile | None:
+def _stat_file(path: str, top: str) -> SessionFile | None:
     try:
-        path.encode()  # a name that is not text could not be shown
-        seen = os.lstat(path)
+        path.encode()  # a name that is not valid text cannot be shown
+        status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(seen.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
     name = path[len(top) + 1 :] if path.startswith(f"{top}{os.sep}") else path
-    return SessionFile(path, name, top, seen.st_size, seen.st_mtime_ns, seen.st_ino & _LARGEST)
+    return SessionFile(path, name, top, status.st_size, status.st_mtime_ns, status.st_ino & _LARGEST)
 
 
-def _told(path: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in path)[:300]
+def _printable(path: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in path)[:300]

@@ -1,6 +1,6 @@
 """Finds the usual folders in which coding agents keep the sessions of a checkout.
 
-Light to import, as a search from a shell asks whether there are any.
+Imports little, as every search from a shell checks for such folders.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LONGEST_PATH = 4_096
 class SessionFolder(NamedTuple):
     """A folder at ``path`` and the ``patterns`` of the transcripts in it.
 
-    ``shown`` is how a message names it. ``is_own``: a transcript that names no working folder is of this checkout; in
-    other folders it is of none. ``is_in_checkout``: all of them are, whatever folder they name.
+    ``shown`` is how a message names it. ``is_own``: a transcript without a working folder belongs to this checkout; in
+    other folders it belongs to none. ``is_in_checkout``: all of them belong to it, whatever folder they name.
     """
 
     path: str
@@ -31,12 +31,12 @@ class SessionFolder(NamedTuple):
 
 
 def default_folders(top: Path) -> tuple[SessionFolder, ...]:
-    """Return the folders that exist and may hold sessions of the checkout at ``top``; not all in them need be its own.
+    """Return the existing folders that may hold sessions of the checkout at ``top``, perhaps among others.
 
     Claude Code: a folder of ``~/.claude/projects`` for each working folder, which is named after its path. Codex:
     ``~/.codex/sessions/YYYY/MM/DD``. Gemini: ``~/.gemini/tmp/NAME/chats``. Hook logs: ``.claude/logging``.
     """
-    return tuple(each for found in (_hook_logs, _claude, _codex, _gemini) for each in found(top))
+    return tuple(folder for find in (_hook_logs, _claude, _codex, _gemini) for folder in find(top))
 
 
 def _hook_logs(top: Path) -> Iterator[SessionFolder]:
@@ -46,23 +46,23 @@ def _hook_logs(top: Path) -> Iterator[SessionFolder]:
 
 
 def _claude(top: Path) -> Iterator[SessionFolder]:
-    projects = _home("CLAUDE_CONFIG_DIR", ".claude", "projects")
+    projects = _agent_folder("CLAUDE_CONFIG_DIR", ".claude", "projects")
     own = _PLAIN.sub("-", str(top))
-    for name in _names(projects):
-        if name == own or name.startswith(f"{own}-"):  # of the checkout, or of a folder in it
+    for name in _list_names(projects):
+        if name == own or name.startswith(f"{own}-"):  # for the checkout, or for a folder in it
             path = f"{projects}/{name}"
-            yield SessionFolder(path, ("**/*.jsonl",), _shown(path), is_own=name == own)
+            yield SessionFolder(path, ("**/*.jsonl",), _abbreviate(path), is_own=name == own)
 
 
 def _codex(_: Path) -> Iterator[SessionFolder]:
-    sessions = _home("CODEX_HOME", ".codex", "sessions")
+    sessions = _agent_folder("CODEX_HOME", ".codex", "sessions")
     if sessions and os.path.isdir(sessions):  # noqa: PTH112 - the folder may be unreadable
-        yield SessionFolder(sessions, ("*/*/*/rollout-*.jsonl",), _shown(sessions))
+        yield SessionFolder(sessions, ("*/*/*/rollout-*.jsonl",), _abbreviate(sessions))
 
 
 def _gemini(top: Path) -> Iterator[SessionFolder]:
-    projects = _home("", ".gemini", "tmp")
-    names = _names(projects)
+    projects = _agent_folder("", ".gemini", "tmp")
+    names = _list_names(projects)
     if not names:
         return
     from hashlib import sha256  # slow to load
@@ -70,19 +70,19 @@ def _gemini(top: Path) -> Iterator[SessionFolder]:
     digest = sha256(str(top).encode("utf-8", "surrogateescape")).hexdigest()
     for name in names:
         path = f"{projects}/{name}"
-        if name == digest or _root_of(path) == str(top):
+        if name == digest or _project_root(path) == str(top):
             patterns = ("chats/session-*.json", "chats/session-*.jsonl")
-            yield SessionFolder(path, patterns, _shown(path), is_own=True)
+            yield SessionFolder(path, patterns, _abbreviate(path), is_own=True)
 
 
-def _root_of(folder: str) -> str:
+def _project_root(folder: str) -> str:
     with suppress(OSError, ValueError), open(f"{folder}/.project_root", encoding="utf-8") as file:  # noqa: PTH123
         return file.read(_LONGEST_PATH).strip()
     return ""
 
 
-def _home(variable: str, name: str, below: str) -> str:
-    """A folder of an agent, which may be moved by a variable; "" without a home folder."""
+def _agent_folder(variable: str, name: str, below: str) -> str:
+    """An agent's folder, which a variable may relocate; "" without a home folder."""
     moved = os.environ.get(variable, "") if variable else ""
     if moved.startswith("/"):
         return f"{moved.rstrip('/')}/{below}"
@@ -91,13 +91,13 @@ def _home(variable: str, name: str, below: str) -> str:
     return ""
 
 
-def _names(folder: str) -> list[str]:
+def _list_names(folder: str) -> list[str]:
     with suppress(OSError, ValueError):
         return sorted(os.listdir(folder)) if folder else []  # noqa: PTH208 - no path is needed for each name
     return []
 
 
-def _shown(path: str) -> str:
+def _abbreviate(path: str) -> str:
     with suppress(RuntimeError):
         home = str(Path.home())
         return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
@@ -105,7 +105,7 @@ def _shown(path: str) -> str:
 
 
 def is_within(folder: str, top: str) -> bool:
-    """Whether a session in this folder is of the checkout at ``top``: in it, and in no other checkout below it."""
+    """Whether a session in this folder belongs to the checkout at ``top``, and not to another checkout inside it."""
     try:
         folder = os.path.realpath(folder)
         while folder != top:

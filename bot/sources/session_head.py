@@ -1,4 +1,4 @@
-"""Reads the start of a transcript: the folder that the agent worked in, and whether the file is a single object."""
+"""Reads the start of a transcript: the agent's working folder, and whether the file is a single object."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 
 HEAD = 64 << 10
-"""Bytes in which a single object names its messages."""
+"""How many bytes to search for the messages of a single object."""
 
 MAX_HEAD = 1 << 20
-"""Bytes in which the folder is looked for: the first line of a rollout holds the agent's instructions."""
+"""How many bytes to search for the folder: the first line of a rollout holds the agent's instructions."""
 
 _MAX_FOLDER = 4_096
 _MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
 _SPREAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
 
 
-def opened(path: Path) -> int:
+def open_regular_file(path: Path) -> int:
     """Open a regular file and return its descriptor. Raises OSError for a symlink, a pipe or anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -31,31 +31,31 @@ def opened(path: Path) -> int:
 
 def head_of(path: str, most: int = HEAD) -> bytes:
     """Return the first bytes of a regular file, none if it cannot be read."""
-    with suppress(OSError, ValueError), os.fdopen(opened(Path(path)), "rb") as handle:
+    with suppress(OSError, ValueError), os.fdopen(open_regular_file(Path(path)), "rb") as handle:
         return handle.read(most)
     return b""
 
 
 def holds_messages(head: bytes) -> bool:
-    """Whether a file that begins so may be a conversation as one object: ``{"messages": […]}``."""
+    """Whether a file with this start may be a conversation in one object: ``{"messages": […]}``."""
     return _MESSAGES.search(head) is not None
 
 
 def is_spread(head: bytes) -> bool:
-    """Whether a file that begins so is one object over several lines."""
+    """Whether a file with this start is one object over several lines."""
     return _SPREAD.match(head) is not None and holds_messages(head)
 
 
 def folder_in(head: bytes) -> str:
-    """Return the first working folder that the lines of a transcript name, "" without one."""
+    """Return the first working folder named in the lines of a transcript, "" if there is none."""
     for line in head.split(b"\n"):
         if b'"cwd"' not in line:
             continue
         with suppress(ValueError, RecursionError):
             fields = json.loads(line.decode("utf-8-sig"))
             payload = fields.get("payload") if isinstance(fields, dict) else None
-            for each in (fields, payload):
-                folder = each.get("cwd") if isinstance(each, dict) else None
+            for candidate in (fields, payload):
+                folder = candidate.get("cwd") if isinstance(candidate, dict) else None
                 if isinstance(folder, str) and 0 < len(folder) <= _MAX_FOLDER:
                     return folder
     return ""

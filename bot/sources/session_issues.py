@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.sources.session_files import SessionFile
-from bot.sources.session_head import opened
+from bot.sources.session_head import open_regular_file
 
 MAX_MAPPING = 1 << 20
-"""Bytes of the longest mapping file that is read."""
+"""Maximum bytes of a mapping file to read."""
 
 MAX_ENTRIES = 100_000
 _LARGEST = 2**53
@@ -35,23 +35,28 @@ def issues_of_sessions(mappings: Iterable[SessionFile], sessions: Iterable[Sessi
     """
     paths = {file.path for file in sessions}
     names: dict[str, str] = {}
-    for path in sorted(path for path in paths if not path.endswith(".json")):  # those may be mappings
+    for path in sorted(path for path in paths if not path.endswith(".json")):  # a .json may be a mapping
         name = Path(path).name
-        names[name] = names[Path(name).stem] = "" if name in names else path  # a name of two files identifies neither
-    found: dict[str, int] = {}
+        names[name] = names[Path(name).stem] = (
+            "" if name in names else path
+        )  # a name shared by two files identifies neither
+    issues: dict[str, int] = {}
     for mapping in mappings:
-        for number, named in _entries(mapping):
-            path = next((each for each in _candidates(named, mapping) if each in paths), names.get(named, ""))
+        for number, name_or_path in _entries(mapping):
+            path = next(
+                (candidate for candidate in _candidates(name_or_path, mapping) if candidate in paths),
+                names.get(name_or_path, ""),
+            )
             if path:
-                found[path] = number
-    return found
+                issues[path] = number
+    return issues
 
 
-def _candidates(named: str, mapping: SessionFile) -> Iterator[str]:
+def _candidates(name_or_path: str, mapping: SessionFile) -> Iterator[str]:
     folder = Path(mapping.path).parent
     above = [folder, *folder.parents] if Path(mapping.top) in (folder, *folder.parents) else [folder]
     for base in [*above[:_MAX_FOLDERS], Path(mapping.top)]:
-        yield os.path.normpath(base / named)
+        yield os.path.normpath(base / name_or_path)
         if base == Path(mapping.top):
             return
 
@@ -60,53 +65,53 @@ def _entries(mapping: SessionFile) -> Iterator[Entry]:
     if mapping.size > MAX_MAPPING:
         return
     with suppress(OSError, ValueError, RecursionError):
-        with os.fdopen(opened(Path(mapping.path)), "rb") as handle:
-            told = json.loads(handle.read(MAX_MAPPING + 1).decode("utf-8-sig"))
-        yield from _read(told, Path(mapping.path).stem)
+        with os.fdopen(open_regular_file(Path(mapping.path)), "rb") as handle:
+            data = json.loads(handle.read(MAX_MAPPING + 1).decode("utf-8-sig"))
+        yield from _read_mapping(data, Path(mapping.path).stem)
 
 
-def _read(told: Any, stem: str) -> Iterator[Entry]:
-    noted = list(_noted(told, stem))
-    yield from noted or _listed(told)
-    if isinstance(told, dict) and not noted:
+def _read_mapping(data: Any, stem: str) -> Iterator[Entry]:
+    notes = list(_read_note(data, stem))
+    yield from notes or _read_list(data)
+    if isinstance(data, dict) and not notes:
         for name in _WITHIN:
-            yield from _listed(told.get(name))
+            yield from _read_list(data.get(name))
 
 
-def _listed(told: Any) -> Iterator[Entry]:
-    if isinstance(told, list):
-        for item in told[:MAX_ENTRIES]:
-            yield from _noted(item, "")
-    elif isinstance(told, dict):
-        for key, value in list(told.items())[:MAX_ENTRIES]:
-            yield from _pair(key, value)
+def _read_list(data: Any) -> Iterator[Entry]:
+    if isinstance(data, list):
+        for item in data[:MAX_ENTRIES]:
+            yield from _read_note(item, "")
+    elif isinstance(data, dict):
+        for key, value in list(data.items())[:MAX_ENTRIES]:
+            yield from _read_pair(key, value)
 
 
-def _pair(key: str, value: Any) -> Iterator[Entry]:
-    """Read ``"12": "sessions/abc.jsonl"``, the other way round, or with a note as the value."""
-    number = _number(key)
+def _read_pair(key: str, value: Any) -> Iterator[Entry]:
+    """Read ``"12": "sessions/abc.jsonl"``, the reverse, or a number with a note as its value."""
+    number = _parse_number(key)
     if number and isinstance(value, dict):
-        yield from _noted(value, key)
-    elif number and _path(value):
+        yield from _read_note(value, key)
+    elif number and _is_path(value):
         yield number, value
-    elif not number and _path(key) and not isinstance(value, str) and _number(value):
-        yield _number(value), key
+    elif not number and _is_path(key) and not isinstance(value, str) and _parse_number(value):
+        yield _parse_number(value), key
 
 
-def _noted(note: Any, name: str) -> Iterator[Entry]:
+def _read_note(note: Any, name: str) -> Iterator[Entry]:
     """Read a note about one issue, whose number may be the name of the note."""
     if isinstance(note, dict):
-        number = next(filter(None, (_number(note.get(key)) for key in _NUMBER)), 0) or _number(name)
-        path = next((note[key] for key in _SESSION if _path(note.get(key))), "")
+        number = next(filter(None, (_parse_number(note.get(key)) for key in _NUMBER)), 0) or _parse_number(name)
+        path = next((note[key] for key in _SESSION if _is_path(note.get(key))), "")
         if number and path:
             yield number, path
 
 
-def _path(value: Any) -> bool:
+def _is_path(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MAX_PATH and "\0" not in value
 
 
-def _number(value: Any) -> int:
+def _parse_number(value: Any) -> int:
     if isinstance(value, Mapping):
         value = value.get("number")
     if isinstance(value, str):

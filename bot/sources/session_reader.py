@@ -30,27 +30,27 @@ from bot.sources.session import (
     plain,
 )
 from bot.sources.session_files import SessionFile
-from bot.sources.session_head import HEAD, holds_messages, is_spread, opened
+from bot.sources.session_head import HEAD, holds_messages, is_spread, open_regular_file
 
 MAX_MESSAGES = 50_000
-"""Messages of one session that are kept, the first ones."""
+"""Maximum messages kept of one session; the first ones are kept."""
 
 MAX_CHARS = 16 << 20
-"""Characters of one portion."""
+"""Maximum characters of one portion."""
 
 MAX_MARKS = 200
-"""Branches and pull requests of one portion that are kept, the first ones."""
+"""Maximum branches and pull requests kept of one portion; the first ones are kept."""
 
 BRANCH, PULL_REQUEST = "branch", "pull request"
 
 _CHUNK = 1 << 20
-_GUARDED = 4_096
-"""Bytes at the start and at the end of the part that was read, by which it is recognised."""
+_GUARD_BYTES = 4_096
+"""Bytes at the start and at the end of the part already read, by which it is recognised."""
 
 
 class Cursor(NamedTuple):
-    """How far a file was read. ``session`` and ``folder`` are those of the last header, ``broken`` counts the skipped
-    lines before ``offset``, ``last`` is the last time in ISO 8601, and ``guard`` a hash that tells whether these bytes
+    """How far a file was read. ``session`` and ``folder`` come from the last header, ``broken`` counts the skipped
+    lines before ``offset``, ``last`` is the last time in ISO 8601, and ``guard`` a hash that shows whether these bytes
     are still the same."""
 
     offset: int = 0
@@ -71,7 +71,7 @@ class SessionMark(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Messages that were read at once, with the ids of their sessions, and the cursor for the next reading.
+    """Messages read in one go, with the ids of their sessions, and the cursor for the next reading.
 
     ``unfinished`` is 1 if the file ends in a broken line without a newline: it may be half written, and is read again
     next time. ``marks`` say what the sessions worked on. ``is_last``: the file ended before the portion was full.
@@ -87,26 +87,26 @@ class Portion(NamedTuple):
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
     """Return the sessions in a file, in the order of their first messages. Raises OSError."""
-    found: dict[str, list[Utterance]] = {}
+    sessions: dict[str, list[Utterance]] = {}
     cursor, unfinished, is_last = Cursor(), 0, False
     while not is_last:
-        said, cursor, _, unfinished, is_last, _ = read_portion(file, cursor, zone=zone)
-        for name, utterance in said:
-            messages = found.setdefault(name, [])
+        utterances, cursor, _, unfinished, is_last, _ = read_portion(file, cursor, zone=zone)
+        for name, utterance in utterances:
+            messages = sessions.setdefault(name, [])
             if len(messages) < MAX_MESSAGES:
                 messages.append(utterance)
     broken = cursor.broken + unfinished
-    return tuple(Session(name, file.path, tuple(messages), None, broken) for name, messages in found.items())
+    return tuple(Session(name, file.path, tuple(messages), None, broken) for name, messages in sessions.items())
 
 
 def is_same(file: SessionFile, cursor: Cursor) -> bool:
-    """Whether the part up to the cursor is unchanged, so that reading may go on there. Raises OSError.
+    """Whether the part up to the cursor is unchanged, so that reading can continue there. Raises OSError.
 
     The first and last bytes of that part are compared: a log that is appended to keeps both.
     """
     if not cursor.offset or file.size < cursor.offset:
         return False
-    with os.fdopen(opened(Path(file.path)), "rb") as handle:
+    with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
         return _guard(handle, cursor.offset) == cursor.guard
 
 
@@ -116,13 +116,13 @@ def read_portion(
     most: int = MAX_MESSAGES,
     zone: tzinfo = UTC,
 ) -> Portion:
-    """Read about ``most`` further messages; times without a zone are in ``zone``. Raises OSError."""
-    with os.fdopen(opened(Path(file.path)), "rb") as handle:
+    """Read up to about ``most`` more messages; times without a zone are in ``zone``. Raises OSError."""
+    with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
         handle.seek(cursor.offset)
         reading = _Reading(file, cursor, zone)
         is_last = True
-        whole = _one_object(handle, file)
-        for line in _lines(handle) if whole is None else whole:
+        single = _read_object(handle, file)
+        for line in _lines(handle) if single is None else single:
             reading.take(line)
             if reading.chars > MAX_CHARS or reading.count >= most:
                 is_last = False
@@ -132,7 +132,7 @@ def read_portion(
 
 
 class _Reading:
-    """Builds a portion. A message waits for the next one, since later tool calls add their files to it."""
+    """Builds a portion. A message waits for the next one, as later tool calls add their files to it."""
 
     def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo) -> None:
         self._file = file
@@ -141,85 +141,87 @@ class _Reading:
         self._subagents: Subagents | None = None
         self._waiting: tuple[str, Utterance] | None = None
         self._marks: dict[SessionMark, None] = {}
-        self.said: list[tuple[str, Utterance]] = []
+        self.messages: list[tuple[str, Utterance]] = []
         self.chars = self._lines = self._unfinished = 0
 
     def take(self, line: _Line) -> None:
         self._lines += 1
         try:
-            found = parse_line(line.text, self._folder, self._clock, line.most) if line.text.strip() else None
+            parsed = parse_line(line.text, self._folder, self._clock, line.most) if line.text.strip() else None
         except Unreadable:
             if not line.is_whole:
                 self._unfinished = 1
                 return
             self._broken += 1
-            found = None
+            parsed = None
         self.offset += line.length
-        if found:
-            self._keep(found)
+        if parsed:
+            self._add_line(parsed)
 
-    def _keep(self, found: TranscriptLine) -> None:
-        if isinstance(found, SessionHeader):
-            self._session, self._folder, branch = found
-            self._mark("", BRANCH, branch)
-        elif isinstance(found, WholeSession):
-            self._broken += found.broken
-            self._session = found.session or self._session
-            for message in found.messages:
-                self._keep(message)
-        elif isinstance(found, PullRequestLink):
-            self._mark(found.session, PULL_REQUEST, found.name)
-        elif isinstance(found, SubagentTranscript):
-            self._answer(found.session, found.path, found.at)
+    def _add_line(self, parsed: TranscriptLine) -> None:
+        if isinstance(parsed, SessionHeader):
+            self._session, self._folder, branch = parsed
+            self._add_mark("", BRANCH, branch)
+        elif isinstance(parsed, WholeSession):
+            self._broken += parsed.broken
+            self._session = parsed.session or self._session
+            for message in parsed.messages:
+                self._add_line(message)
+        elif isinstance(parsed, PullRequestLink):
+            self._add_mark(parsed.session, PULL_REQUEST, parsed.name)
+        elif isinstance(parsed, SubagentTranscript):
+            self._add_answer(parsed.session, parsed.path, parsed.at)
         else:
-            self._mark(found.session, BRANCH, found.branch)
-            self._say(found.session, Utterance(found.type, found.content.text, found.at, found.content.files))
+            self._add_mark(parsed.session, BRANCH, parsed.branch)
+            self._add_message(
+                parsed.session, Utterance(parsed.type, parsed.content.text, parsed.at, parsed.content.files)
+            )
 
     @property
     def count(self) -> int:
-        return len(self.said) + (self._waiting is not None)
+        return len(self.messages) + (self._waiting is not None)
 
     def flush(self) -> None:
         if self._waiting:
-            self.said.append(self._waiting)
+            self.messages.append(self._waiting)
             self._waiting = None
 
     def portion(self, guard: str, *, is_last: bool) -> Portion:
         last = self._clock.last.isoformat() if self._clock.last else ""
         cursor = Cursor(self.offset, self._session, self._folder, self._broken, last, guard)
-        return Portion(tuple(self.said), cursor, self._lines, self._unfinished, is_last, tuple(self._marks))
+        return Portion(tuple(self.messages), cursor, self._lines, self._unfinished, is_last, tuple(self._marks))
 
-    def _mark(self, session: str, kind: str, name: str) -> None:
+    def _add_mark(self, session: str, kind: str, name: str) -> None:
         if name and len(self._marks) < MAX_MARKS:
-            self._marks[SessionMark(self._name(session), kind, name)] = None
+            self._marks[SessionMark(self._session_name(session), kind, name)] = None
 
-    def _answer(self, session: str, path: str, at: datetime | None) -> None:
+    def _add_answer(self, session: str, path: str, at: datetime | None) -> None:
         self._subagents = self._subagents or Subagents(self._file)
         text = self._subagents.response(path)
         if text:
-            self._say(session, Utterance(ASSISTANT, text, at))
+            self._add_message(session, Utterance(ASSISTANT, text, at))
 
-    def _name(self, session: str) -> str:
-        return session or self._session or _name(self._file)
+    def _session_name(self, session: str) -> str:
+        return session or self._session or _session_name(self._file)
 
-    def _say(self, session: str, utterance: Utterance) -> None:
+    def _add_message(self, session: str, utterance: Utterance) -> None:
         if not utterance.text and not utterance.files:
             return
-        name = self._name(session)
+        name = self._session_name(session)
         self.chars += len(utterance.text) + sum(map(len, utterance.files))
-        session_before, before = self._waiting or ("", None)
-        is_one = before and session_before == name and before.type == utterance.type
-        if before and is_one and not (before.text and utterance.text):
-            files = tuple(dict.fromkeys(before.files + utterance.files))[:MAX_FILES]
-            text, at = before.text or utterance.text, before.at or utterance.at
+        session_before, earlier = self._waiting or ("", None)
+        is_same_speaker = earlier and session_before == name and earlier.type == utterance.type
+        if earlier and is_same_speaker and not (earlier.text and utterance.text):
+            files = tuple(dict.fromkeys(earlier.files + utterance.files))[:MAX_FILES]
+            text, at = earlier.text or utterance.text, earlier.at or utterance.at
             self._waiting = (name, Utterance(utterance.type, text, at, files))
         else:
             self.flush()
             self._waiting = (name, utterance)
 
 
-def _name(file: SessionFile) -> str:
-    """The name of a session without one: that of its file, without the suffix."""
+def _session_name(file: SessionFile) -> str:
+    """The name for a session without one: its file name without the suffix."""
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 
@@ -233,7 +235,7 @@ class _Line(NamedTuple):
 
 
 def _lines(handle: BinaryIO) -> Iterator[_Line]:
-    """The lines that follow; overlong ones are cut."""
+    """The remaining lines; overlong ones are truncated."""
     while line := handle.readline(MAX_LINE + 2):
         length, end = len(line), line[-1:]
         if length > MAX_LINE + 1:
@@ -242,8 +244,8 @@ def _lines(handle: BinaryIO) -> Iterator[_Line]:
         yield _Line(line.rstrip(b"\r\n"), length, end == b"\n")
 
 
-def _one_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None:
-    """The whole file as a line if it is one object, () for a ``.json`` without messages; None for a file of lines."""
+def _read_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None:
+    """The whole file as one line if it is one object, () for a ``.json`` without messages, None for a file of lines."""
     if handle.tell():
         return None
     head = handle.read(HEAD)
@@ -259,7 +261,7 @@ def _one_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None
 
 def _guard(handle: BinaryIO, offset: int) -> str:
     digest = sha256()
-    for begin, end in ((0, min(offset, _GUARDED)), (max(0, offset - _GUARDED), offset)):
+    for begin, end in ((0, min(offset, _GUARD_BYTES)), (max(0, offset - _GUARD_BYTES), offset)):
         handle.seek(begin)
         digest.update(handle.read(end - begin))
     return digest.hexdigest()
@@ -268,10 +270,10 @@ def _guard(handle: BinaryIO, offset: int) -> str:
 # -- subagents ---------------------------------------------------------------------------------------------------------
 
 MAX_TAIL = 1 << 20
-"""Bytes at the end of a transcript that are searched."""
+"""How many bytes at the end of a transcript are searched."""
 
 MAX_READ = 200
-"""Transcripts that one portion of a log may name."""
+"""Maximum transcripts to read for one portion of a log."""
 
 
 class Subagents:
@@ -282,36 +284,36 @@ class Subagents:
         folder = Path(log.path).parent
         self._bases = (folder, Path(log.top))
         self._roots = (folder.resolve(), Path(log.top).resolve())
-        self._known: dict[str, str] = {}
+        self._responses: dict[str, str] = {}
 
     def response(self, path: str) -> str:
         """Return the last answer of the subagent, "" if it cannot be read."""
-        if path not in self._known:
-            self._known[path] = self._read(path) if len(self._known) < MAX_READ else ""
-        return self._known[path]
+        if path not in self._responses:
+            self._responses[path] = self._read(path) if len(self._responses) < MAX_READ else ""
+        return self._responses[path]
 
     def _read(self, path: str) -> str:
-        named = Path(path).expanduser() if path.startswith("~/") else Path(path)
+        file = Path(path).expanduser() if path.startswith("~/") else Path(path)
         for base in self._bases:
             with suppress(OSError, ValueError, RuntimeError):
-                found = (base / named).resolve(strict=True)
-                if found.suffix == ".jsonl" and any(found.is_relative_to(root) for root in self._roots):
-                    return _last(_tail(found))
+                transcript = (base / file).resolve(strict=True)
+                if transcript.suffix == ".jsonl" and any(transcript.is_relative_to(root) for root in self._roots):
+                    return _last_answer(_read_tail(transcript))
         return ""
 
 
-def _tail(path: Path) -> bytes:
-    with os.fdopen(opened(path), "rb") as handle:
+def _read_tail(path: Path) -> bytes:
+    with os.fdopen(open_regular_file(path), "rb") as handle:
         begin = max(0, os.fstat(handle.fileno()).st_size - MAX_TAIL)
         handle.seek(begin)
         data = handle.read(MAX_TAIL)
     return data.partition(b"\n")[2] if begin else data
 
 
-def _last(data: bytes) -> str:
+def _last_answer(data: bytes) -> str:
     for line in reversed(data.split(b"\n")):
         with suppress(Unreadable):
-            said = parse_line(line)
-            if isinstance(said, TranscriptMessage) and said.type == ASSISTANT and said.content.text:
-                return said.content.text
+            parsed = parse_line(line)
+            if isinstance(parsed, TranscriptMessage) and parsed.type == ASSISTANT and parsed.content.text:
+                return parsed.content.text
     return ""

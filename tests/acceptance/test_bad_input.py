@@ -13,7 +13,7 @@ import pytest
 
 from bot.action.main import run
 from bot.domain.thread import Thread
-from bot.errors import bug
+from bot.errors import bug_report
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 from tests.comment.detector import report
 
@@ -439,7 +439,7 @@ def test_a_bug_is_told_in_one_line_without_what_it_was_about() -> None:
     try:
         int("a stranger's words\n::error::x")
     except ValueError as error:
-        line = bug(error)
+        line = bug_report(error)
     assert "ValueError" in line
     assert "test_bad_input.py" in line
     assert "stranger" not in line

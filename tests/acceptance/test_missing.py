@@ -11,7 +11,7 @@ import pytest
 from bot.domain.changes import Changes, HistoryProgress
 from bot.domain.thread import Thread, Tombstone
 from bot.github.history import SIZES
-from bot.pipeline.rebuild import ASKED
+from bot.pipeline.rebuild import MAX_LOOKUPS
 from tests.acceptance.stage import Stage, rebuild, summary
 
 pytestmark = pytest.mark.slow
@@ -178,15 +178,15 @@ def test_a_dry_run_tells_what_is_gone_and_writes_nothing(stage: Stage) -> None:
 def test_one_run_asks_about_so_many_and_the_next_ones_about_the_rest(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = [stage.github.open_issue("octocat", f"Spam {count}") for count in range(ASKED + 2)]
+    more = [stage.github.open_issue("octocat", f"Spam {count}") for count in range(MAX_LOOKUPS + 2)]
     assert rebuild(stage) == 0
     for number in more:
         stage.github.delete_issue(number)
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert asked_about(stage) == ASKED
-    assert f"50 of {ASKED} missing threads asked about" in capsys.readouterr().out
-    assert f"gone from GitHub: {ASKED}; not asked about yet: 2." in summary(stage)
+    assert asked_about(stage) == MAX_LOOKUPS
+    assert f"50 of {MAX_LOOKUPS} missing threads asked about" in capsys.readouterr().out
+    assert f"gone from GitHub: {MAX_LOOKUPS}; not asked about yet: 2." in summary(stage)
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
     assert set(held(stage, *more).values()) == {"(deleted)"}

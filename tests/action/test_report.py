@@ -19,7 +19,7 @@ NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
 def test_problems_come_first_then_threads_and_stages() -> None:
     comment = OwnComment(5, "", url="https://github.com/o/r/issues/12")
     text = summarise(
-        said=(
+        results=(
             CommentResult(12, "Login loops", "created", comment=comment),
             CommentResult("ABC-1", "", "silent", "nothing reached 0.65"),
         ),

@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 
-from bot.evaluation.evaluate import EvaluationQuery, EvaluationResult, by_folds, evaluate, masked
+from bot.evaluation.evaluate import EvaluationQuery, EvaluationResult, cross_validate, evaluate, mask_citations
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
 from bot.ranking.weights import shipped
@@ -55,7 +55,7 @@ def measured() -> Report:
         BM25: plain(history, asked),
         FIELDS: by_fields(history, asked),
         "BM25F, tuned, title × 3": evaluate(history, asked, one_ranking(asked, ordered({"text": 1.0})))[0],
-        OURS: by_folds(history, asked, FOLDS, None),
+        OURS: cross_validate(history, asked, FOLDS, None),
         "ours, as shipped (in-sample)": evaluate(history, asked, one_ranking(asked, shipped()))[0],
     }
     ranks = {name: [one_found.rank for one_found in way] for name, way in ways.items()}
@@ -104,7 +104,7 @@ def by_titles(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> list[
     found = []
     for thread in history.threads:
         if thread.id in relevant:
-            own = pairs(masked(thread, relevant[thread.id]).title, numbers)
+            own = pairs(mask_citations(thread, relevant[thread.id]).title, numbers)
             scores = {key: alike(own, other) for key, other in older}
             best = max((scores.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
             found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0))
@@ -125,7 +125,7 @@ def by_fields(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> list[
     found = []
     for number, thread in enumerate(history.threads):
         if thread.id in relevant:
-            seen = masked(thread, relevant[thread.id])
+            seen = mask_citations(thread, relevant[thread.id])
             query = {*tokens(seen.title), *tokens(seen.body)}
             scores = field_scores(query, lists, lengths, [max(1, total) / max(1, number) for total in totals])
             places = {history.threads[place].id: score for place, score in scores.items()}

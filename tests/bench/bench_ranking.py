@@ -17,10 +17,10 @@ from bot.evaluation.evaluate import (
     EvaluationResult,
     Example,
     Trial,
-    by_folds,
+    cross_validate,
     evaluate,
     fit_ranking,
-    masked,
+    mask_citations,
 )
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
@@ -59,7 +59,7 @@ def steps(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> None:
     report("BM25 (k1 1.2, b .75), one field", plain(history, asked))
     report("tuned BM25F, title x 3", evaluate(history, asked, one_ranking(asked, ordered({"text": 1.0})))[0])
     for name, features in STEPS.items():
-        report(name, by_folds(history, asked, FOLDS, None, names=features))
+        report(name, cross_validate(history, asked, FOLDS, None, names=features))
 
 
 def transfer(large: Archive, small: Sequence[Archive], asked: Sequence[EvaluationQuery]) -> None:
@@ -71,7 +71,7 @@ def transfer(large: Archive, small: Sequence[Archive], asked: Sequence[Evaluatio
     report(
         "2014, weights of before", evaluate(large.history, late, one_ranking(late, fit_ranking(examples, None, 1.0)))[0]
     )
-    cross = {found.id: found for found in by_folds(large.history, asked, FOLDS, None)}
+    cross = {found.id: found for found in cross_validate(large.history, asked, FOLDS, None)}
     report("2014, five folds of all queries", [cross[query.id] for query in late])
     elsewhere = [one for archive in small for one in lessons_of(archive)]
     weights = fit_ranking(elsewhere, ordered({"text": 5.0, "trained": 5.0}), 10.0)
@@ -107,7 +107,7 @@ def plain(
     found = []
     for number, thread in enumerate(history.threads):
         if thread.id in relevant:
-            scores = scored(masked(thread, relevant[thread.id]), lists, lengths, (k1, b))
+            scores = scored(mask_citations(thread, relevant[thread.id]), lists, lengths, (k1, b))
             places = {history.threads[place].id: score for place, score in scores.items()}
             best = max((places.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
             found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in places.values()) if best else None, 0.0))

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.ports import free_port
 from tests.server import postgres
 from tests.server.client import Line, Sent, delivered, issue_event
@@ -152,7 +152,7 @@ def with_ours(folder: Path, url: str, load: Load) -> Measured:
     options = ServerOptions(data=stage.data, database_url=url)
     try:
         stage.start(workers=0)
-        with booking(stage.data, load.workers, url), opened(options, "bench") as inbox:
+        with booking(stage.data, load.workers, url), open_inbox(options, "bench") as inbox:
             asyncio.run(paced(stage.port, load.wanted(WARM / load.rate, 4), load.rate))
             wait_until_done(inbox, WAIT)
             sent = asyncio.run(paced(stage.port, load.wanted(load.seconds, 5), load.rate))

@@ -25,7 +25,7 @@ from bot.local_cache.database import CARDS, open_database
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.questions.passages import said_in
+from bot.questions.passages import messages_of
 from bot.questions.requests import WordSearch
 from bot.questions.search import search_memory
 from bot.reading.analyzer import terms, token_terms, tokens
@@ -81,7 +81,7 @@ def _words(text: str) -> list[str]:
 def _in_one_comment(threads: Sequence[Thread]) -> list[Asked]:
     places: dict[str, set[tuple[CardId, int]]] = defaultdict(set)
     for one in threads:
-        for place, said in enumerate(said_in(one)):
+        for place, said in enumerate(messages_of(one)):
             for term in terms(f"{one.title}\n{said.text}" if place == 0 else said.text):
                 places[term].add((one.id, place))
     once = {term for term, found in places.items() if len(found) == 1}

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.server.client import Answer, Sent, burst, delivered, issue_event, lines
 from tests.server.doorway import ROOT, running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done, write_requests
@@ -81,7 +81,7 @@ def serving(size: Size) -> Iterator[tuple[Path, int]]:
 
 def examined(folder: Path, sent: list[Sent] | None = None) -> Findings:
     """What is found once everything is done; those of the warm-up are among the rows."""
-    with opened(ServerOptions(data=folder), "bench") as inbox:
+    with open_inbox(ServerOptions(data=folder), "bench") as inbox:
         if not wait_until_done(inbox, WAIT):
             raise SystemExit("bench_server: the workers did not come to an end")
         return examine(inbox, folder, sent or [])

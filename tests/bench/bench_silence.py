@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 
 from bot.domain.thread import Thread
-from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.evaluate import evaluate, fit_ranking
 from bot.evaluation.metrics import auc, average_precision, calibration_bins, expected_calibration_error
 from bot.ranking.weights import RankingModels, shipped
@@ -33,12 +33,12 @@ def main() -> None:
     year = {thread.id: thread.created_at.year for thread in large.history.threads}
     early = [query for query in queries() if year[query.id] < YEAR]
     _, examples = evaluate(large.history, early, one_ranking(early, shipped()))
-    of_year = [thread for thread in newest(large.history, len(year)) if thread.created_at.year == YEAR]
+    of_year = [thread for thread in newest_issues(large.history, len(year)) if thread.created_at.year == YEAR]
     earlier = fit_ranking(examples, shipped(), 1.0)
     figures("2014, order of before", replayed(large, some(of_year, chosen.issues), earlier))
     figures("2014, as shipped", replayed(large, some(of_year, chosen.issues), shipped()))
     for archive in small:
-        issues = newest(archive.history, 100_000)[SKIPPED:]
+        issues = newest_issues(archive.history, 100_000)[SKIPPED:]
         figures(f"{archive.name}, as shipped", replayed(archive, some(issues, chosen.issues), shipped()))
 
 
@@ -47,7 +47,7 @@ def some(issues: Sequence[Thread], count: int) -> list[Thread]:
 
 
 def replayed(archive: Archive, issues: Sequence[Thread], ranking: RankingModels) -> list[ReplayedHits]:
-    found = list(replay(archive.history, archive.links, issues, Watch(ranking, Settings())))
+    found = list(replay(archive.history, archive.links, issues, ReplayOptions(ranking, Settings())))
     return sorted(found, key=lambda one: one.replayed.created_at)
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.domain.thread import Outcome, RepositoryAddress, Thread, ThreadId
-from bot.evaluation.evaluate import masked
+from bot.evaluation.evaluate import mask_citations
 from bot.evaluation.labels import first_original
 from bot.evaluation.metrics import RankMetrics, percentile
 from bot.evaluation.replay import PastLibrary, ReplayHistory
@@ -31,7 +31,7 @@ from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import train_embeddings
 from bot.reading.analyzer import terms
-from bot.recall.mentions import referenced
+from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates, judge_candidates
 from bot.settings.schema import Settings
 from bot.sources.archive_file import read_archive
@@ -111,7 +111,7 @@ def _asked(history: ReplayHistory, count: int) -> list[Asked]:
     marked = sorted(key for key in late if right.get(key))
     others = sorted(key for key in late if not right.get(key))
     chosen = [*chance.sample(marked, min(len(marked), count // 2)), *chance.sample(others, count - count // 2)]
-    asked = [Asked(masked(late[key], right.get(key, ())), right.get(key, frozenset())) for key in chosen]
+    asked = [Asked(mask_citations(late[key], right.get(key, ())), right.get(key, frozenset())) for key in chosen]
     return sorted(asked, key=lambda one: one.thread.created_at)
 
 
@@ -157,7 +157,7 @@ def _open_to_all(document: IndexDocument) -> IndexDocument:
 
 def _answer(one: Asked, library: PastLibrary) -> Answer:
     before, limits = one.thread.created_at, Settings().troubleshooting
-    skip = referenced(one.thread, RepositoryAddress())
+    skip = referenced_numbers(one.thread, RepositoryAddress())
     started = time.perf_counter()
     ranking = find_candidates(one.thread, library, before, skip)
     ms = 1000 * (time.perf_counter() - started)

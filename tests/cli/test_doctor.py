@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from bot.cli.checks import github, memory
-from bot.cli.checks.collect import _MOST_FILES, Gathered, _checked_out
+from bot.cli.checks.collect import _MOST_FILES, SetupFacts, _read_checkout
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
-from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, place_of
-from bot.cli.commands.doctor import Terminal, as_data, examine, judge, tell, wanted_of
+from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
+from bot.cli.commands.doctor import Terminal, as_data, doctor_options, examine, judge, render_findings
 from bot.cli.main import parser
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
@@ -342,7 +342,7 @@ def test_without_a_token_no_token_is_refused(fault: ForgeError) -> None:
 def test_what_git_reads_is_no_wrong_name_though_there_is_no_branch_yet() -> None:
     unseen = GitHubFacts(fault=Gone("no", certain=False))
     for tip, level in ((None, "note"), (StoreError("no"), "error")):
-        told = judge(Gathered(PLACE, NOW, tip=tip, forge=unseen))
+        told = judge(SetupFacts(PLACE, NOW, tip=tip, forge=unseen))
         assert of("repository", told)[0].level == level
 
 
@@ -384,7 +384,7 @@ def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
     assert "this checkout" in of("settings", findings)[0].says
     for number in range(_MOST_FILES + 1):
         (tmp_path / f".github/workflows/z{number}.yml").touch()
-    assert len(_checked_out(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MOST_FILES
+    assert len(_read_checkout(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MOST_FILES
     (tmp_path / ".github").rename(tmp_path / "elsewhere")
     (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path)
@@ -469,7 +469,7 @@ def test_an_index_by_another_analyser_is_a_note() -> None:
     ],
 )
 def test_the_remote_tells_server_and_repository(origin: str, expected: str | None) -> None:
-    assert place_of(origin) == (expected and (expected, REPOSITORY))
+    assert parse_remote_url(origin) == (expected and (expected, REPOSITORY))
 
 
 def test_the_server_tells_where_its_api_is() -> None:
@@ -489,7 +489,7 @@ def test_a_token_goes_to_no_server_that_only_the_checkout_names(
     remote = "http://127.0.0.1:9/octo-org/hello-world.git"
     subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
     monkeypatch.chdir(tmp_path)
-    wanted, refused = wanted_of(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
+    wanted, refused = doctor_options(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
     assert (wanted.token == "ghp_canary", bool(refused)) == (sent, not sent)
     assert (wanted.place.repository, wanted.checkout) == (REPOSITORY, tmp_path)
 
@@ -498,7 +498,7 @@ def test_a_token_is_looked_for_in_the_order_of_try() -> None:
     given = parser().parse_args(["doctor", "--repo", REPOSITORY])
     held = {"GITHUB_TOKEN": "third", "GH_TOKEN": "second", "PRECEDENT_TOKEN": "first"}
     for wanted in ("first", "second", "third", ""):
-        assert wanted_of(given, held)[0].token == wanted
+        assert doctor_options(given, held)[0].token == wanted
         held = dict(list(held.items())[:-1])
 
 
@@ -515,22 +515,22 @@ SOME = [
 
 
 def test_a_problem_has_its_remedy_below_and_nothing_else_has() -> None:
-    lines = tell(SOME, Terminal()).splitlines()
+    lines = render_findings(SOME, Terminal()).splitlines()
     assert [line[0] for line in lines[:-2]] == ["✓", "!", " ", "·", "✗", " "]
     assert lines[2] == "  → `precedent doctor --verbose`"
     assert lines[-1] == "1 error and 1 warning."
-    assert tell(SOME[:1], Terminal()).endswith("All is well.\n")
+    assert render_findings(SOME[:1], Terminal()).endswith("All is well.\n")
 
 
 def test_in_full_everything_is_told() -> None:
-    assert len(tell(SOME, Terminal(), verbose=True).splitlines()) == len(SOME) + 4 + 2
+    assert len(render_findings(SOME, Terminal(), verbose=True).splitlines()) == len(SOME) + 4 + 2
 
 
 def test_what_strangers_wrote_moves_no_cursor_and_is_no_command() -> None:
     for screen in (Terminal(), Terminal(signs=False)):
-        told = tell(SOME, screen)
+        told = render_findings(SOME, screen)
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e\ud800]|::error", told)
-    assert tell(SOME, Terminal(signs=False)).isascii()
+    assert render_findings(SOME, Terminal(signs=False)).isascii()
 
 
 def test_as_json_what_no_encoding_knows_is_replaced() -> None:
@@ -540,7 +540,7 @@ def test_as_json_what_no_encoding_knows_is_replaced() -> None:
 
 
 def test_colours_are_on_the_signs_only() -> None:
-    assert tell(SOME[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
+    assert render_findings(SOME[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
 
 
 def test_exit_codes_say_how_bad_it_is() -> None:

@@ -14,9 +14,9 @@ from bot.cli.checks.result import CheckResult, RepositoryLinks
 from bot.cli.commands.doctor import examine
 from bot.cli.main import parser
 from bot.errors import PrecedentError
-from bot.git.errors import AuthFailed, RemoteRefused, meaning
+from bot.git.errors import AuthFailed, RemoteRefused, parse_error
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, meaning_of
+from bot.github.errors import ForgeError, error_for_status
 from bot.settings.schema import Settings
 from tests.cli.clinic import NOW, REPOSITORY, Clinic, threads
 
@@ -52,13 +52,13 @@ def test_a_checkout_of_the_branch_is_mended_by_its_workflow(checkout: Path) -> N
 
 
 REFUSALS = [
-    *(meaning_of(status, {}, {"message": "Server Error"}) for status in (403, 500, 503)),
-    meaning_of(403, {"x-accepted-github-permissions": "issues=read"}, {"message": "no"}, "/repos/o/r/issues"),
-    meaning_of(403, {"x-ratelimit-remaining": "0"}, {"message": "API rate limit exceeded"}),
-    meaning_of(429, {}, {"message": "You have exceeded a secondary rate limit."}),
-    meaning("fetch", "fatal: unable to access 'https://github.com/o/r.git/': Could not resolve host: github.com"),
-    meaning("fetch", "fatal: could not read Username for 'https://github.com': terminal prompts disabled"),
-    meaning("push", "remote: error: GH013: Repository rule violations found for refs/heads/precedent."),
+    *(error_for_status(status, {}, {"message": "Server Error"}) for status in (403, 500, 503)),
+    error_for_status(403, {"x-accepted-github-permissions": "issues=read"}, {"message": "no"}, "/repos/o/r/issues"),
+    error_for_status(403, {"x-ratelimit-remaining": "0"}, {"message": "API rate limit exceeded"}),
+    error_for_status(429, {}, {"message": "You have exceeded a secondary rate limit."}),
+    parse_error("fetch", "fatal: unable to access 'https://github.com/o/r.git/': Could not resolve host: github.com"),
+    parse_error("fetch", "fatal: could not read Username for 'https://github.com': terminal prompts disabled"),
+    parse_error("push", "remote: error: GH013: Repository rule violations found for refs/heads/precedent."),
 ]
 
 
@@ -84,7 +84,7 @@ def test_nor_is_what_it_does_where_nobody_answers() -> None:
 
 
 def test_a_server_that_fails_is_asked_again_later_and_not_by_the_next_run() -> None:
-    told = github.check_repository(GitHubFacts(fault=meaning_of(502, {}, None)), PLACE)
+    told = github.check_repository(GitHubFacts(fault=error_for_status(502, {}, None)), PLACE)
     assert told.says.endswith("does not answer: GitHub answered 502")
     assert told.remedy.startswith("run it again later")
 
@@ -103,7 +103,9 @@ def test_a_repository_that_cannot_be_seen_without_a_token_is_private_or_not_ther
 
 
 def test_a_token_that_may_not_read_is_told_without_the_advice_of_a_run() -> None:
-    refusal = meaning("fetch", "remote: Repository not found.\nfatal: repository 'https://github.com/o/r/' not found")
+    refusal = parse_error(
+        "fetch", "remote: Repository not found.\nfatal: repository 'https://github.com/o/r/' not found"
+    )
     assert isinstance(refusal, AuthFailed)
     told = memory.check_branch(refusal, PLACE, Settings(), NOW)
     assert told.says.endswith("not found")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.questions.views import how
+from bot.questions.views import outcome_phrase
 from tests.cli.console import Run
 
 OURS, THEIRS = "octo-org/linkbarn", "octocat/cookie-jar"
@@ -93,4 +93,4 @@ def test_an_import_without_the_option_keeps_what_is_known(store: Path, call: Run
     ],
 )
 def test_only_the_id_of_a_commit_is_shortened(fix: str, shown: str) -> None:
-    assert how("fixed", fix, "v2") == f"fixed by {shown} in v2"
+    assert outcome_phrase("fixed", fix, "v2") == f"fixed by {shown} in v2"

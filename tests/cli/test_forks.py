@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.commands.doctor import wanted_of
-from bot.cli.commands.init import look_at_checkout
+from bot.cli.commands.doctor import doctor_options
+from bot.cli.commands.init import inspect_checkout
 from bot.cli.main import parser
 from bot.git.checkout import CheckoutGit, RemoteRepository, remote_of_checkout
 from bot.git.checkout import read_worktree as look_at_work
@@ -48,8 +48,8 @@ def test_upstream_counts_before_origin_and_that_before_others(
     assert next(iter(CheckoutGit(checkout).remotes)) == counts
     found = remote_of_checkout(checkout)
     assert isinstance(found, RemoteRepository)
-    wanted, _ = wanted_of(parser().parse_args(["doctor"]), {})
-    place = look_at_checkout(checkout)
+    wanted, _ = doctor_options(parser().parse_args(["doctor"]), {})
+    place = inspect_checkout(checkout)
     assert (found.name, place.remote) == (counts, counts)
     assert found.repo == wanted.place.repository == place.repository
 
@@ -59,7 +59,7 @@ def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(c
         assert ORIGINAL in place.missing
         assert place.missing.endswith("the remote upstream counts in this checkout")
     assert look_at_work(checkout).project == "hello"
-    assert wanted_of(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
+    assert doctor_options(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
     shown = call("init", "--json").data
     assert (shown["repository"], shown["remote"], shown["default_branch"]) == ("octo-org/hello", "upstream", "trunk")
     assert "[trunk]" in call("init").out
@@ -67,4 +67,4 @@ def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(c
 
 def test_of_two_default_branches_that_of_the_original_counts(checkout: Path) -> None:
     git(checkout, "symbolic-ref", "refs/remotes/upstream/HEAD", "refs/remotes/upstream/develop")
-    assert look_at_checkout(checkout).main == "develop"
+    assert inspect_checkout(checkout).main == "develop"

@@ -18,7 +18,7 @@ import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.domain.thread_json import archive_fields
-from bot.local_cache.organisation import INDEX, LIST, organisation_folder
+from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, organisation_folder
 from tests.cli.asked import bare, on_a_terminal
 from tests.cli.console import Run
 from tests.cli.test_output import validator
@@ -133,12 +133,12 @@ def test_a_removal_that_cannot_write_the_files_again_is_repeated(
 
 
 def holds(words: str) -> bool:
-    files = [file for file in (organisation_folder(None) / INDEX).rglob("*") if file.is_file()]
+    files = [file for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*") if file.is_file()]
     return any(words.encode() in file.read_bytes() for file in files)
 
 
 def test_an_update_heals_an_index_whose_catalogue_was_deleted(both: Organisation, call: Run) -> None:
-    shutil.rmtree(organisation_folder(None) / INDEX / "here" / "catalogue.lance")
+    shutil.rmtree(organisation_folder(None) / INDEX_FOLDER / "here" / "catalogue.lance")
     assert cites(call, "token") == []
     assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
@@ -173,7 +173,7 @@ def test_a_removed_repository_is_found_no_more_and_its_number_never_again(both: 
     assert call("org", "remove", "octo-org/sdk").code == 0
     assert cites(call, "token") == []
     assert call("org", "list").out.startswith("octo-org/app\t1\t0\t")
-    listed = json.loads((organisation_folder(None) / LIST).read_text())
+    listed = json.loads((organisation_folder(None) / LIST_FILE).read_text())
     assert ([one["number"] for one in listed["repositories"]], listed["next"]) == ([2], 3)
     assert call("org", "remove", "octo-org/sdk").err == (
         "precedent org: 'octo-org/sdk' is not in the list: precedent org list\n"
@@ -308,7 +308,7 @@ def test_a_person_sees_the_repository_and_the_ending(standing: Path) -> None:
 
 def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
     assert call("search", "token", "--org").err == ""
-    file = organisation_folder(None) / LIST
+    file = organisation_folder(None) / LIST_FILE
     listed = json.loads(file.read_text())
     listed["repositories"][1]["updated"] = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
     file.write_text(json.dumps(listed))
@@ -316,7 +316,7 @@ def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
 
 
 def test_a_rebuild_heals_a_damaged_index(both: Organisation, call: Run) -> None:
-    for file in (organisation_folder(None) / INDEX).rglob("*"):
+    for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*"):
         if file.is_file():
             file.write_bytes(b"\xff" * 100)
     ended = call("search", "token", "--org")
@@ -328,7 +328,7 @@ def test_a_rebuild_heals_a_damaged_index(both: Organisation, call: Run) -> None:
 
 
 def test_an_index_that_somebody_deleted_is_read_again(both: Organisation, call: Run) -> None:
-    index = organisation_folder(None) / INDEX
+    index = organisation_folder(None) / INDEX_FOLDER
     index.rename(both.folder / "deleted")
     assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
@@ -387,12 +387,12 @@ def git_init(folder: Path, remote: Path) -> None:
 
 def test_links_are_not_followed_in_the_folder(both: Organisation, call: Run) -> None:
     folder = organisation_folder(None)
-    (folder / INDEX).rename(both.folder / "elsewhere")
-    (folder / INDEX).symlink_to(both.folder / "elsewhere")
+    (folder / INDEX_FOLDER).rename(both.folder / "elsewhere")
+    (folder / INDEX_FOLDER).symlink_to(both.folder / "elsewhere")
     assert "is a link: put a real folder in its place" in call("search", "token", "--org").err
-    (folder / INDEX).unlink()
-    (folder / LIST).rename(both.folder / "list.json")
-    (folder / LIST).symlink_to(both.folder / "list.json")
+    (folder / INDEX_FOLDER).unlink()
+    (folder / LIST_FILE).rename(both.folder / "list.json")
+    (folder / LIST_FILE).symlink_to(both.folder / "list.json")
     assert call("org", "list").code == 1
 
 
@@ -405,7 +405,7 @@ def test_links_are_not_followed_in_the_folder(both: Organisation, call: Run) -> 
     ],
 )
 def test_a_list_that_cannot_be_read_is_told_and_kept(both: Organisation, call: Run, content: bytes, told: str) -> None:
-    file = organisation_folder(None) / LIST
+    file = organisation_folder(None) / LIST_FILE
     file.write_bytes(content)
     for command in (("org", "list"), ("org", "add", "octo-org/app"), ("search", "x", "--org")):
         ended = call(*command)
@@ -415,7 +415,7 @@ def test_a_list_that_cannot_be_read_is_told_and_kept(both: Organisation, call: R
 
 @pytest.mark.parametrize("damage", [{"number": "1"}, {"name": 7}, {"name": ""}])
 def test_a_damaged_entry_costs_only_itself(both: Organisation, call: Run, damage: dict[str, Any]) -> None:
-    file = organisation_folder(None) / LIST
+    file = organisation_folder(None) / LIST_FILE
     listed = json.loads(file.read_text())
     listed["repositories"][0] |= damage
     listed["repositories"] += [None, [], {"number": True, "name": "x"}]

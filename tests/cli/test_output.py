@@ -23,7 +23,7 @@ from bot.cli.main import parser
 from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
-from bot.questions.views import full_row, gist, holds, passage_row, row_stamp, short_row
+from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
 from tests.cli.asked import ROOT, working_on_cookies
 from tests.cli.console import Run
 from tests.sources.session_lines import ISSUE_AGENT, write
@@ -238,7 +238,7 @@ def test_whatever_a_stranger_wrote_a_row_keeps_its_shape_and_its_size(
         title=text, author=text[:100], summary=text, labels=tuple(texts), files=tuple(texts), decisions=said,
         ending=Ending("fixed", text, text[:100], text[:100], text[:100], "NONE", NOW),
     )  # fmt: skip
-    found = full_row(strange, HOME, score=1.0, part=1.0, why=holds(("zebra",), text))
+    found = full_row(strange, HOME, score=1.0, part=1.0, why=match_reasons(("zebra",), text))
     validator("search", is_closed=True).validate([found])
     assert len(found["title"]) <= 300
     assert len(found["summary"]) <= 1_000
@@ -252,5 +252,5 @@ def test_a_message_of_a_session_is_a_row_too() -> None:
 
 
 def test_what_a_thread_holds_is_told_as_it_was_typed() -> None:
-    assert holds(("login", "loop"), "Loops of LOGIN") == ["holds LOGIN, Loops"]
-    assert holds(("login",), "zebra") == []
+    assert match_reasons(("login", "loop"), "Loops of LOGIN") == ["holds LOGIN, Loops"]
+    assert match_reasons(("login",), "zebra") == []

@@ -7,7 +7,7 @@ from bot.comment.links import CommentLinks
 from bot.domain.answer import (
     CondensedTurn,
     Context,
-    Earlier,
+    EarlierClosing,
     Match,
     Mention,
     OrganisationKey,
@@ -77,7 +77,7 @@ def quoted(kind: OutcomeKind, quote: str = "The cookie path changed; clear it or
     return Outcome(**(values | rest))  # type: ignore[arg-type]
 
 
-REOPENED = Earlier(day(5, 3), day(5, 9), quoted(OutcomeKind.FIXED, fix="#30"))
+REOPENED = EarlierClosing(day(5, 3), day(5, 9), quoted(OutcomeKind.FIXED, fix="#30"))
 
 
 def seen(outcome: Outcome, **rest: object) -> Context:

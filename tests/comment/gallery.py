@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.domain.answer import Context, Earlier, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
+from bot.domain.answer import Context, EarlierClosing, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from tests.comment.contexts import turn
@@ -212,7 +212,7 @@ GALLERY: dict[str, Shown] = {
         Context(
             open_now=(
                 replace(
-                    PROXY, created_at=at(2026, 5, 20), earlier=Earlier(at(2026, 6, 2), at(2026, 10, 30), LOGIN)
+                    PROXY, created_at=at(2026, 5, 20), earlier=EarlierClosing(at(2026, 6, 2), at(2026, 10, 30), LOGIN)
                 ),
             )
         ),

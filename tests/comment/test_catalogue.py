@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, fault, own_words
+from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, find_problem, own_words
 from bot.comment.links import CommentLinks
 from bot.comment.outcome_text import CommentPhrases, ReleaseFacts, release_text
-from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
+from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawal_text
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
 from bot.domain.card import Passage
@@ -107,7 +107,7 @@ def test_every_text_is_used() -> None:
     for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7,))):
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
-        withdrawn("", words, off=off)
+        withdrawal_text("", words, off=off)
     spoken(words)
     for is_early in (True, False):
         facts = ReleaseFacts("v2.3.0", is_early, original=7, upgrade_note="Delete the old files.")
@@ -182,7 +182,7 @@ def test_a_reply_says_how_many_and_which() -> None:
 
 def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
     for name, text in ENGLISH.texts.items():
-        assert fault(name, text, text) == "", name
+        assert find_problem(name, text, text) == "", name
         assert "!" not in text
     assert not re.search(r"(?i)please|sorry|you should|invalid|score|%", "".join(ENGLISH.texts.values()))
     assert len(load_texts(SOURCE, WORDS)) == len(ENGLISH.texts)
@@ -296,7 +296,7 @@ PLAIN = [set(report(rendered.text).tags) for rendered in shown_by(Renderer(links
 
 def harmless(name: str, text: str) -> bool:
     """Whether this text is refused, or changes nothing but words in whole comments."""
-    if fault(name, text, ENGLISH.texts[name]):
+    if find_problem(name, text, ENGLISH.texts[name]):
         return True
     source = f"{name}: " + '"' + "".join(f"\\U{ord(letter):08x}" for letter in text) + '"'
     for rendered, tags in zip(shown_by(Renderer(overrides={WORDS: source}, links=GITHUB)), PLAIN, strict=True):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.comment.clean_text import clean, cut
+from bot.comment.clean_text import clean, truncate
 from bot.comment.defang import BREAK, block, code_span, hazards, inline, link, prose
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
@@ -188,7 +188,7 @@ def test_an_email_reply_that_quotes_the_source_pings_nobody(text: str) -> None:
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 50))
 def test_no_more_than_the_limit_is_shown_and_words_survive(text: str, limit: int) -> None:
-    assert len(cut(clean(text), limit)) <= max(limit, 1)
+    assert len(truncate(clean(text), limit)) <= max(limit, 1)
     assert "\n" not in inline(text, limit)
     assert "\n" not in code_span(text, limit)
 
@@ -239,10 +239,10 @@ def test_paragraphs_stay_apart_and_lines_together() -> None:
 
 def test_a_cut_never_halves_what_a_reader_sees_as_one_character() -> None:
     family = "👩‍👩‍👧"
-    assert cut(f"ab{family}", 5) == "ab…"
-    assert cut("a🇩🇪🇫🇷b", 5) == "a🇩🇪…"
-    assert cut("e\u0301e\u0301e\u0301", 4) == "e\u0301…"
-    assert cut("some words here", 12) == "some words…"
+    assert truncate(f"ab{family}", 5) == "ab…"
+    assert truncate("a🇩🇪🇫🇷b", 5) == "a🇩🇪…"
+    assert truncate("e\u0301e\u0301e\u0301", 4) == "e\u0301…"
+    assert truncate("some words here", 12) == "some words…"
 
 
 @pytest.mark.parametrize(

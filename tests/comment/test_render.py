@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
-from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, shrunk, withdrawn
+from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, smaller_contexts, withdrawal_text
 from bot.comment.template_view import FOLDED_CHARS
 from bot.domain.answer import CondensedTurn, Context, Match, Mention
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
@@ -182,7 +182,7 @@ def test_titles_of_this_repository_name_no_issue_of_another() -> None:
 
 
 def test_what_is_cut_first_are_pages_then_other_repositories_then_our_own() -> None:
-    parts = list(shrunk(replace(CASES["all_sections"][0], organisation=ORGANISATION)))
+    parts = list(smaller_contexts(replace(CASES["all_sections"][0], organisation=ORGANISATION)))
     left = [(bool(part.pages), len(part.organisation), bool(part.open_now)) for part in parts]
     assert list(dict.fromkeys(left))[:5] == [
         (True, 2, True), (False, 2, True), (False, 1, True), (False, 0, True), (False, 0, False),
@@ -255,7 +255,7 @@ def test_a_reply_with_findings_does_not_say_that_there_are_none() -> None:
 
 def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
     for reply_to in (None, 77):
-        text = withdrawn(marker("one", reply_to))
+        text = withdrawal_text(marker("one", reply_to))
         assert find_marker(text, "one", reply_to)
         assert len(text.splitlines()) == 2
 
@@ -288,9 +288,9 @@ def test_bytes_count_as_well_as_characters() -> None:
 
 
 def test_shrinking_ends_with_nothing_and_never_grows() -> None:
-    sizes = [len(repr(part)) for part in shrunk(CASES["all_sections"][0])]
+    sizes = [len(repr(part)) for part in smaller_contexts(CASES["all_sections"][0])]
     assert sizes == sorted(sizes, reverse=True)
-    assert list(shrunk(CASES["all_sections"][0]))[-1].is_empty
+    assert list(smaller_contexts(CASES["all_sections"][0]))[-1].is_empty
 
 
 texts = st.text(st.characters(codec=None), max_size=60) | st.sampled_from(

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from bot.comment.catalogue import FIXED
 from bot.comment.marker import marker
 from bot.comment.render import NAMES, SHIPPED, Renderer, shipped_words
-from bot.comment.template_sandbox import Sandbox, TemplateFault, TooLong
+from bot.comment.template_sandbox import OutputTooLong, Sandbox, TemplateFault
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context
 from bot.domain.thread import OutcomeKind
@@ -294,7 +294,7 @@ def test_an_override_that_fits_nothing_more_is_shrunk_like_the_shipped_one() -> 
 
 def test_the_output_stops_while_it_is_made() -> None:
     source = "{% for a in rows %}{{ a }}{% endfor %}"
-    with pytest.raises(TooLong):
+    with pytest.raises(OutputTooLong):
         Sandbox({"t": source}).render("t", {"rows": ["x" * 100] * 1_000}, 1_000)
 
 

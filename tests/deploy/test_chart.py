@@ -18,7 +18,7 @@ import yaml
 import bot
 from bot.organisation import lance
 from bot.server.options import REQUIRED, WORKING, ServerOptions, is_secret, read_options, variable
-from bot.server.processes import LAST
+from bot.server.processes import KILL_AFTER
 from bot.server.web import create_app
 from bot.settings.schema import rules
 from tests.docs.pages import ROOT
@@ -411,8 +411,8 @@ def test_the_probes_of_a_worker_look_at_the_age_of_its_file(tmp_path: Path) -> N
 def test_a_pod_has_the_time_to_end() -> None:
     found = pods(rendered(LEAST))
     pause = container(found["serve"])["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert found["serve"]["spec"]["terminationGracePeriodSeconds"] >= pause + LAST + 5
-    assert found["worker"]["spec"]["terminationGracePeriodSeconds"] >= LAST + 5
+    assert found["serve"]["spec"]["terminationGracePeriodSeconds"] >= pause + KILL_AFTER + 5
+    assert found["worker"]["spec"]["terminationGracePeriodSeconds"] >= KILL_AFTER + 5
 
 
 # -- the network ---------------------------------------------------------------------------------------------------

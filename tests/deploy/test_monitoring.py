@@ -20,7 +20,7 @@ from prometheus_client.samples import Sample
 
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
-from bot.server.metrics import DELIVERIES, Answered, text
+from bot.server.metrics import DELIVERIES, ReceiveHistogram, render
 from bot.server.model import State
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import SEARCHES
@@ -45,7 +45,7 @@ GROUPING = re.compile(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)")
 
 def exported() -> list[Metric]:
     """Everything that the page of metrics can have, from an inbox in SQLite."""
-    ledger, answered = a_day(), Answered()
+    ledger, answered = a_day(), ReceiveHistogram()
     answered.observe(0.02)
     for result in ("stored", "refused 403", "refused 503"):
         ledger.count_up({(DELIVERIES, ("issues", result)): 5})
@@ -54,7 +54,7 @@ def exported() -> list[Metric]:
     OrganisationChanges(ledger.database, ledger.queue, ledger.now).align("/srv/index", EVERYTHING)
     end = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
     ledger.budgets().store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
-    return list(text_string_to_metric_families(text(ledger, answered, NOW).decode()))
+    return list(text_string_to_metric_families(render(ledger, answered, NOW).decode()))
 
 
 def samples() -> list[Sample]:

@@ -16,11 +16,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bot.action.outputs import outputs
 from bot.comment.render import Renderer
-from bot.comment.template_sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
+from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
 from bot.pipeline.publish import CommentResult
 from bot.ranking.weights import MODEL_NAMES
 from bot.server import metrics
-from bot.server.metrics import Answered
+from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.scope import EVERYTHING
@@ -172,7 +172,7 @@ def families() -> dict[str, tuple[str, tuple[str, ...], str]]:
     ledger.count_up({(metrics.DELIVERIES, ("issues", "stored")): 1, (metrics.SEARCHES, ("found",)): 1})
     OrganisationChanges(ledger.database, ledger.queue, ledger.now).align("/srv/index", EVERYTHING)
     found = {}
-    for each in text_string_to_metric_families(metrics.text(ledger, Answered(), TODAY).decode()):
+    for each in text_string_to_metric_families(metrics.render(ledger, ReceiveHistogram(), TODAY).decode()):
         name = f"{each.name}_total" if each.type == "counter" else each.name
         labels = sorted({label for sample in each.samples for label in sample.labels} - {"le"})
         found[name] = (each.type, tuple(labels), each.documentation)
@@ -259,7 +259,7 @@ def test_filters_and_tests_of_templates_are_documented_and_no_others() -> None:
     filters, _, rest = told.partition("the filters ")[2].partition("the tests ")
     tests, _, loops = rest.partition("in a loop ")
     has = _Environment({})
-    assert set(CODE.findall(filters)) == set(has.filters) - {_PAID_LOOP, _TOLL}
+    assert set(CODE.findall(filters)) == set(has.filters) - {_LOOP_CHARGE, _BLOCK_CHARGE}
     assert set(CODE.findall(tests)) == set(has.tests)
     assert {name.removeprefix("loop.") for name in CODE.findall(loops)} == _LOOP_FIELDS
 

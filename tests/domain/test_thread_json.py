@@ -21,8 +21,8 @@ from bot.domain.thread_json import (
     MAX_THREAD,
     MIDDLE_TEXT,
     archive_fields,
-    bounded,
     clean,
+    limit_size,
     parse_key,
     parse_time,
     stamp,
@@ -190,13 +190,13 @@ def characters(found: Thread) -> int:
 def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_both_ends() -> None:
     text = "x" * MAX_TEXT
     messages = [Message("octocat", "NONE", NOON + timedelta(minutes=at), text) for at in range(2_500)]
-    found = bounded(replace(thread(body=text), comments=tuple(messages)))
+    found = limit_size(replace(thread(body=text), comments=tuple(messages)))
     assert characters(found) <= MAX_THREAD
     sizes = [len(message.text) for message in found.comments]
     assert len(sizes) == 2_500
     assert sizes[0] == sizes[1] == sizes[-1] == MAX_TEXT
     assert 0 < sizes[1_250] <= MIDDLE_TEXT
-    assert bounded(found) == found
+    assert limit_size(found) == found
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 20_000])
@@ -204,10 +204,10 @@ def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_
 def test_a_thread_is_within_the_limit_and_stays_as_it_is(count: int, size: int) -> None:
     message = Message("octocat", "NONE", NOON, "x" * size)
     whole = replace(thread(body="b" * MAX_TEXT), comments=(message,) * count)
-    found = bounded(whole)
+    found = limit_size(whole)
     assert characters(found) <= MAX_THREAD
     assert (found == whole) == (characters(whole) <= MAX_THREAD)
-    assert bounded(found) == found
+    assert limit_size(found) == found
 
 
 # -- times -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.answer import Context
 from bot.domain.thread import Kind, Thread
-from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import ReplayHistory
 from bot.ranking.weights import SHOWN_FROM, shipped
@@ -27,7 +27,7 @@ the header, so the balancer drops the session. It worked before we moved to the 
 of nginx did not help."""
 PLAIN = "The page comes back empty without any message and the balancer drops the session of each administrator."
 EVERYDAY = ("after the upgrade", "behind the proxy", "from the session", "with a cookie", "again and again")
-WATCH = Watch(shipped(), Settings(), trains=False)
+WATCH = ReplayOptions(shipped(), Settings(), trains=False)
 
 
 def unrelated(count: int, first: int = 2, seed: int = 1) -> list[Thread]:
@@ -42,10 +42,10 @@ def unrelated(count: int, first: int = 2, seed: int = 1) -> list[Thread]:
 
 
 def replayed(
-    threads: Sequence[Thread], count: int = 1, watch: Watch = WATCH, until: float | None = None
+    threads: Sequence[Thread], count: int = 1, watch: ReplayOptions = WATCH, until: float | None = None
 ) -> list[ReplayedHits]:
     history = ReplayHistory.read(threads)
-    return list(replay(history, LinkLabels.read(history.threads), newest(history, count), watch, until=until))
+    return list(replay(history, LinkLabels.read(history.threads), newest_issues(history, count), watch, until=until))
 
 
 def lives(count: int) -> list[Thread]:
@@ -60,8 +60,8 @@ def test_the_newest_issues_of_people_are_asked_oldest_first() -> None:
     threads[7] = replace(threads[7], is_bot=True)
     threads[6] = replace(threads[6], kind=Kind.PULL)
     history = ReplayHistory.read(reversed(threads))
-    assert [each.id for each in newest(history, 3)] == [4, 5, 6]
-    assert [each.id for each in newest(history, 99)] == [1, 2, 3, 4, 5, 6]
+    assert [each.id for each in newest_issues(history, 3)] == [4, 5, 6]
+    assert [each.id for each in newest_issues(history, 99)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_newest_are_replayed_first_also_across_epochs() -> None:
@@ -72,7 +72,10 @@ def test_the_newest_are_replayed_first_also_across_epochs() -> None:
 def test_each_that_was_replayed_is_ticked() -> None:
     history = ReplayHistory.read(lives(9))
     ticks: list[int] = []
-    assert len(list(replay(history, LinkLabels.read(history.threads), newest(history, 4), WATCH, ticks.append))) == 4
+    assert (
+        len(list(replay(history, LinkLabels.read(history.threads), newest_issues(history, 4), WATCH, ticks.append)))
+        == 4
+    )
     assert ticks == [1] * 4
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
-from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.calibrate import (
     LEAST_SPOKEN,
     LEAST_THREADS,
-    by_precision,
-    by_share,
-    recut,
-    refitted,
+    cut_by_precision,
+    cut_by_share,
+    refit_confidence,
+    rescore,
     vector_fields_of,
 )
 from bot.evaluation.labels import LinkLabels
@@ -65,7 +65,7 @@ def seen(*hits: tuple[float, bool], near: float | None = None) -> ReplayedHits:
 @given(st.lists(st.none() | SURE, min_size=LEAST_THREADS, max_size=130, unique_by=lambda one: one or Random()), SURE)
 def test_the_cut_lets_the_wanted_share_through_within_one_thread(best: list[float | None], share: float) -> None:
     replays = [replayed(500 + key, *([sure(1, one / 2), sure(2, one)] if one else [])) for key, one in enumerate(best)]
-    found = by_share(replays, MODEL, share)
+    found = cut_by_share(replays, MODEL, share)
     wanted = share * len(replays)
     if found.is_own:
         assert abs(told(replays, found.model) - wanted) <= 1
@@ -77,7 +77,7 @@ def test_the_cut_lets_the_wanted_share_through_within_one_thread(best: list[floa
 @pytest.mark.parametrize(("share", "count"), [(0.0, 1), (0.125, 25), (0.5, 100), (1.0, 200)])
 def test_shares_from_none_to_all(share: float, count: int) -> None:
     replays = [replayed(500 + key, sure(1, (key + 1) / 250)) for key in range(200)]
-    found = by_share(replays, MODEL, share)
+    found = cut_by_share(replays, MODEL, share)
     assert found.is_own
     assert told(replays, found.model) == count
     assert replace(found.model, cut=MODEL.cut) == MODEL
@@ -86,16 +86,16 @@ def test_shares_from_none_to_all(share: float, count: int) -> None:
 
 def test_of_too_few_issues_a_share_says_nothing() -> None:
     replays = [replayed(500 + key, sure(1, 0.5)) for key in range(LEAST_THREADS)]
-    assert by_share(replays, MODEL, 0.1).is_own
+    assert cut_by_share(replays, MODEL, 0.1).is_own
     for few in (replays[1:], []):
-        found = by_share(few, MODEL, 0.1)
+        found = cut_by_share(few, MODEL, 0.1)
         assert (found.model, found.is_own) == (MODEL, False)
         assert f"only {len(few)} issues" in found.reason
 
 
 def test_where_most_find_nothing_the_shipped_cut_is_kept() -> None:
     replays = [replayed(500 + key, *([sure(1, 0.5)] if key < 9 else [])) for key in range(LEAST_THREADS)]
-    found = by_share(replays, MODEL, 0.1)
+    found = cut_by_share(replays, MODEL, 0.1)
     assert (found.model, found.is_own) == (MODEL, False)
     assert "fewer than 10%" in found.reason
 
@@ -111,7 +111,7 @@ def commented(good: int, bad: int) -> list[Replayed]:
 
 def test_the_cut_is_the_lowest_of_the_wanted_precision() -> None:
     replays = commented(30, 300)
-    found = by_precision(replays, MODEL, 0.5)
+    found = cut_by_precision(replays, MODEL, 0.5)
     assert (told(replays, found.model), found.is_own) == (60, True)
     assert found.reason == "60 comments of 330 issues at 50%"
     assert replace(found.model, cut=MODEL.cut) == MODEL
@@ -120,15 +120,15 @@ def test_the_cut_is_the_lowest_of_the_wanted_precision() -> None:
 def test_a_lower_cut_shows_more_of_a_comment_that_was_there_already() -> None:
     """What is related may be its second hit."""
     replays = [replayed(500 + key, sure(1, 0.9 - key / 1000), sure(2, 0.4, True)) for key in range(LEAST_SPOKEN)]
-    found = by_precision(replays, MODEL, 1.0)
+    found = cut_by_precision(replays, MODEL, 1.0)
     assert found.is_own
     assert found.model.cut == 0.4
 
 
 def test_with_too_few_comments_the_shipped_cut_is_kept() -> None:
-    assert by_precision(commented(LEAST_SPOKEN, 0), MODEL, 1.0).is_own
+    assert cut_by_precision(commented(LEAST_SPOKEN, 0), MODEL, 1.0).is_own
     for replays in (commented(LEAST_SPOKEN - 1, 0), commented(5, 300), []):
-        found = by_precision(replays, MODEL, 0.5)
+        found = cut_by_precision(replays, MODEL, 0.5)
         assert (found.model, found.is_own) == (MODEL, False)
         assert found.reason.startswith(f"the cut is kept as it is: no {LEAST_SPOKEN} comments")
 
@@ -148,7 +148,7 @@ def test_a_cut_by_precision_is_the_lowest_that_keeps_it(rows: list[list[tuple[fl
 
     by_cut = [comments(cut) for cut in (0.1, 0.2, 0.4, 0.6, 0.8)]
     fit = [(count, good) for count, good in by_cut if count >= LEAST_SPOKEN and good / count >= wanted]
-    found = by_precision(replays, MODEL, wanted)
+    found = cut_by_precision(replays, MODEL, wanted)
     assert found.is_own is bool(fit)
     if fit:
         assert comments(found.model.cut) == fit[0]
@@ -165,8 +165,8 @@ def history() -> tuple[tuple[ReplayedHits, ...], ReplayHistory, LinkLabels]:
 
 
 def again(read: ReplayHistory, links: LinkLabels, model: RankingWeights) -> list[ReplayedHits]:
-    watch = Watch(RankingModels(model, model, model), Settings(), trains=False)
-    return list(replay(read, links, newest(read, 40), watch))
+    watch = ReplayOptions(RankingModels(model, model, model), Settings(), trains=False)
+    return list(replay(read, links, newest_issues(read, 40), watch))
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_another_cut_gives_what_a_replay_with_it_gives(cut: float, more: float) 
     base = shipped().by_words
     model = replace(base.with_cut(cut), intercept=base.intercept + more)
     for one, other in zip(first, again(read, links, model), strict=True):
-        changed = recut(one, model, SHOWN_FROM)
+        changed = rescore(one, model, SHOWN_FROM)
         assert changed.replayed.hits == other.replayed.hits
         assert changed.replayed.rank == other.replayed.rank
 
@@ -189,7 +189,7 @@ def test_other_confidences_are_those_that_a_replay_gives() -> None:
     agreed = 0
     for one, other in zip(first, again(read, links, model), strict=True):
         expected = {hit.id: hit for hit in other.replayed.hits}
-        for hit in recut(one, model, SHOWN_FROM).replayed.hits:
+        for hit in rescore(one, model, SHOWN_FROM).replayed.hits:
             if hit.id in expected:
                 agreed += 1
                 assert hit == expected[hit.id]
@@ -198,12 +198,12 @@ def test_other_confidences_are_those_that_a_replay_gives() -> None:
 
 def test_the_same_model_changes_nothing() -> None:
     first, _, _ = history()
-    assert [recut(one, shipped().by_words, SHOWN_FROM) for one in first] == list(first)
+    assert [rescore(one, shipped().by_words, SHOWN_FROM) for one in first] == list(first)
 
 
 def test_nobody_is_shown_below_the_threshold() -> None:
     one = seen((2.0, True), (0.0, False), (-3.0, False))
-    flags = [[hit.is_shown for hit in recut(one, MODEL, threshold).replayed.hits] for threshold in (0.0, 0.65, 1.0)]
+    flags = [[hit.is_shown for hit in rescore(one, MODEL, threshold).replayed.hits] for threshold in (0.0, 0.65, 1.0)]
     assert flags == [[True] * 3, [True, True, False], [False] * 3]
 
 
@@ -225,8 +225,8 @@ def linked_or_not(count: int) -> list[ReplayedHits]:
 
 def test_what_people_link_teaches_no_confidence() -> None:
     cases = linked_or_not(600)
-    assert refitted(cases, MODEL) is MODEL
-    assert refitted(cases, MODEL, {(5, 1): True, (1_000, 2): False}) is MODEL, "nobody saw these hits"
+    assert refit_confidence(cases, MODEL) is MODEL
+    assert refit_confidence(cases, MODEL, {(5, 1): True, (1_000, 2): False}) is MODEL, "nobody saw these hits"
 
 
 def test_a_word_against_hits_makes_their_like_less_sure_and_a_word_for_them_surer() -> None:
@@ -234,7 +234,7 @@ def test_a_word_against_hits_makes_their_like_less_sure_and_a_word_for_them_sure
     sure_ones = sorted(cases, key=lambda one: one.candidates[0].evidence["likeness"])[-20:]
     keys = [(one.replayed.id, 1) for one in sure_ones]
     alike = sure_ones[0].candidates[0].evidence
-    against, in_favour = (refitted(cases, MODEL, dict.fromkeys(keys, word)) for word in (False, True))
+    against, in_favour = (refit_confidence(cases, MODEL, dict.fromkeys(keys, word)) for word in (False, True))
     assert against.probability(alike) < MODEL.probability(alike) - 0.05
     assert in_favour.probability(alike) > MODEL.probability(alike)
     assert (against.order, against.cut, set(against.confidence)) == (MODEL.order, MODEL.cut, set(MODEL.confidence))
@@ -242,7 +242,7 @@ def test_a_word_against_hits_makes_their_like_less_sure_and_a_word_for_them_sure
 
 def test_one_word_moves_little() -> None:
     cases = linked_or_not(2)
-    told = refitted(cases, MODEL, {(cases[0].replayed.id, 1): False})
+    told = refit_confidence(cases, MODEL, {(cases[0].replayed.id, 1): False})
     for one in cases:
         evidence = one.candidates[0].evidence
         assert told.probability(evidence) == pytest.approx(MODEL.probability(evidence), abs=0.05)

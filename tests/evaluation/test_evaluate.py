@@ -19,15 +19,15 @@ from bot.evaluation.evaluate import (
     EvaluationResult,
     Example,
     Trial,
-    by_folds,
+    cross_validate,
     evaluate,
-    masked,
+    mask_citations,
     own_ranking,
 )
 from bot.evaluation.metrics import RankMetrics
-from bot.evaluation.replay import ReplayHistory, epochs, pasts
+from bot.evaluation.replay import ReplayHistory, epochs, past_libraries
 from bot.ranking.weights import RankingModels, RankingWeights, shipped
-from bot.recall.mentions import referenced
+from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates, judge_candidates
 from tests.evaluation.timelines import Life, generated, otherwise
 from tests.examples import THOROUGH
@@ -57,7 +57,7 @@ def text_only(*queries: EvaluationQuery) -> Trial:
     ],
 )
 def test_citations_by_number_are_masked(text: str, expected: str) -> None:
-    found = masked(thread(200, text, text), {12, 7})
+    found = mask_citations(thread(200, text, text), {12, 7})
     assert (found.title, found.body) == (expected, expected)
 
 
@@ -72,14 +72,14 @@ def test_citations_by_number_are_masked(text: str, expected: str) -> None:
     ],
 )
 def test_citations_by_key_are_masked(text: str, expected: str) -> None:
-    found = masked(thread("AB-7", text, text, days=3), {"AB-1", "C+(+", "MANY-1", "MANY-11"})
+    found = mask_citations(thread("AB-7", text, text, days=3), {"AB-1", "C+(+", "MANY-1", "MANY-11"})
     assert (found.title, found.body) == (expected, expected)
 
 
 def test_a_question_is_the_thread_as_it_was_opened() -> None:
     at_once = replace(said("Duplicate of #3", author="hubot"), created_at=at(9))
     one = closed(9, comments=(at_once, said("Later", 10)), reactions=(("+1", 3),), labels=("bug",))
-    found = masked(one, ())
+    found = mask_citations(one, ())
     assert (found.state, found.comments, found.reactions) == ("open", (), ())
 
 
@@ -127,9 +127,9 @@ def test_questions_come_oldest_first_and_those_of_nobody_are_left_out() -> None:
     queries = [EvaluationQuery(key, frozenset({1})) for key in (6, 3, 99, 4)]
     assert [one.id for one in evaluate(history, queries, text_only(*queries), ticks.append)[0]] == [3, 4, 6]
     assert ticks == [1, 1, 1]
-    assert [one.id for one in by_folds(history, queries, 2, None)] == [3, 4, 6]
+    assert [one.id for one in cross_validate(history, queries, 2, None)] == [3, 4, 6]
     assert evaluate(history, [], Trial()) == ([], [])
-    assert by_folds(history, [], 5, None) == []
+    assert cross_validate(history, [], 5, None) == []
 
 
 def test_a_window_makes_what_is_older_unfindable() -> None:
@@ -166,16 +166,16 @@ def test_a_fold_is_ranked_by_what_the_others_teach_and_never_by_its_own() -> Non
     early, asked_early = pairs(range(1, 6), by_author=True)
     late, asked_late = pairs(range(6, 11), by_author=False)
     history = ReplayHistory.read([*early, *late])
-    found = by_folds(history, [*asked_late, *asked_early], 2, None)
+    found = cross_validate(history, [*asked_late, *asked_early], 2, None)
     assert [one.rank for one in found] == [2] * 10
     mixed, asked = pairs(range(1, 11), by_author=True)
-    assert [one.rank for one in by_folds(ReplayHistory.read(mixed), asked, 2, None)] == [1] * 10
+    assert [one.rank for one in cross_validate(ReplayHistory.read(mixed), asked, 2, None)] == [1] * 10
 
 
 def test_questions_of_one_moment_are_in_one_fold() -> None:
     threads, queries = pairs(range(1, 5), by_author=True)
     at_once = [replace(one, created_at=at(99)) if one.id in {query.id for query in queries} else one for one in threads]
-    found = by_folds(ReplayHistory.read(at_once), queries, 2, None)
+    found = cross_validate(ReplayHistory.read(at_once), queries, 2, None)
     assert [one.rank for one in found] == [2] * 4, "there is nobody else to learn from"
 
 
@@ -213,7 +213,7 @@ def test_confidence_and_cut_stay_those_of_the_base() -> None:
 
 
 @dataclass(frozen=True)
-class Answered:
+class ReceiveHistogram:
     """All that is told of one question."""
 
     rank: int | None
@@ -222,15 +222,15 @@ class Answered:
     shown: object
 
 
-def answered(threads: Sequence[Thread], query: EvaluationQuery, trial: Trial) -> Answered:
+def answered(threads: Sequence[Thread], query: EvaluationQuery, trial: Trial) -> ReceiveHistogram:
     history = ReplayHistory.read(threads)
     (found,), examples = evaluate(history, [query], trial)
     asked = next(each for each in history.threads if each.id == query.id)
-    opened = masked(asked, query.relevant)
-    for _, past in pasts(history, epochs(history, [asked])):
-        ranked = find_candidates(opened, past, opened.created_at, referenced(opened, RepositoryAddress()))
+    opened = mask_citations(asked, query.relevant)
+    for _, past in past_libraries(history, epochs(history, [asked])):
+        ranked = find_candidates(opened, past, opened.created_at, referenced_numbers(opened, RepositoryAddress()))
         near = judge_candidates(opened, ranked, past, opened.created_at)
-    return Answered(
+    return ReceiveHistogram(
         found.rank,
         [(one.features, one.right) for one in examples],
         [(c.entry.id, c.folded, c.score, c.features, c.hit.terms, c.hit.share) for c in ranked.candidates],
@@ -314,7 +314,7 @@ def of_last_epoch(shared: Path, threads: Sequence[Thread]) -> list[EvaluationQue
     known = {one["id"]: EvaluationQuery(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)}
     last = epochs(history, [each for each in threads if each.id in known])[-1]
     assert last.trained_on == max(epoch.trained_on for epoch in epochs(history, threads))
-    return [known[each.id] for each in last.asked[:30]]
+    return [known[each.id] for each in last.threads[:30]]
 
 
 def after(threads: Sequence[Thread], moment: datetime, kept: frozenset[ThreadId], seed: int) -> list[Thread]:
@@ -399,7 +399,7 @@ def test_as_much_is_found_where_nobody_told_a_role(real: list[Thread], shared: P
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     known = [EvaluationQuery(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)]
     history = ReplayHistory.read(real)
-    last = {each.id for each in epochs(history, real)[-1].asked}
+    last = {each.id for each in epochs(history, real)[-1].threads}
     queries = [query for query in known if query.id in last]
     assert len(queries) > 100
     untold = [replace(each, role="", comments=tuple(replace(c, role="") for c in each.comments)) for each in real]

@@ -278,7 +278,7 @@ def test_opinions_overrule_links_and_add_to_them() -> None:
     assert linked.relations(thread(9)) == Relations(frozenset({7}), frozenset({4, 5}))
     assert linked.relations(thread(8)) == Relations(others=frozenset({4}))
     assert linked.relations(thread(7)) == LinkLabels(created, made).relations(thread(7))
-    for other in (linked.joined([]), linked.known_at(at(99))):
+    for other in (linked.with_marks([]), linked.known_at(at(99))):
         assert other.relations(thread(9)) == linked.relations(thread(9))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from bot.domain.answer import Context
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.backtest import ReplayedHits, Watch
-from bot.evaluation.calibrate import LEAST_THREADS, USUAL_SHARE, Calibration, recut, refitted
+from bot.evaluation.backtest import ReplayedHits, ReplayOptions
+from bot.evaluation.calibrate import LEAST_THREADS, USUAL_SHARE, Calibration, refit_confidence, rescore
 from bot.evaluation.evaluate import LEAST_EXAMPLES
 from bot.evaluation.learn import Learner, read_history, usual_cut
 from bot.evaluation.metrics import summary
@@ -32,7 +32,7 @@ def rendered(one: Thread, context: Context) -> str:
 def learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
     threads = [life.thread() for life in generated(count, Random(3))]
     return read_history(
-        threads, Watch(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, trains), seconds
+        threads, ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, trains), seconds
     )
 
 
@@ -44,7 +44,7 @@ def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
 
 
 def commented(cases: list[ReplayedHits], found: Calibration) -> int:
-    again = [recut(one, found.model, SHOWN_FROM).replayed for one in cases]
+    again = [rescore(one, found.model, SHOWN_FROM).replayed for one in cases]
     return sum(bool(one.shown) for one in again)
 
 
@@ -69,7 +69,7 @@ def test_the_cut_is_never_below_the_shipped_one_also_where_confidences_are_refit
     chance = Random(5)
     cases = [seen((chance.gauss(middle, 1), False)) for _ in range(300)]
     feedback = {(one.replayed.id, 1): key % 3 > 0 for key, one in enumerate(cases[:30])}
-    assert refitted(cases, MODEL, feedback) != MODEL
+    assert refit_confidence(cases, MODEL, feedback) != MODEL
     found = usual_cut(cases, RANKING_OF_SAMPLES, feedback)
     assert found.model.confidence != MODEL.confidence
     assert found.model.cut >= MODEL.cut
@@ -99,7 +99,7 @@ def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
 @pytest.mark.slow
 def test_opinions_are_learned_from_and_told() -> None:
     threads = [life.thread() for life in generated(30, Random(3))]
-    watch = Watch(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, False)
+    watch = ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, False)
     plain = read_history(threads, watch, 600).backtest(shipped(), 25, None)
     hits = [(one.id, hit.id, hit.related) for one in plain.replayed for hit in one.hits]
     linked = next((key, match) for key, match, related in hits if related)
@@ -129,7 +129,7 @@ def marked(count: int) -> list[Thread]:
 
 @pytest.mark.slow
 def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
-    watch = Watch(shipped(), Settings(), trains=False)
+    watch = ReplayOptions(shipped(), Settings(), trains=False)
     assert read_history(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()
     own = read_history(marked(LEAST_EXAMPLES), watch).own_order(600)
     assert own.by_words.order != shipped().by_words.order
@@ -138,7 +138,10 @@ def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
 
 
 def test_without_time_the_order_is_the_shipped_one() -> None:
-    assert read_history(marked(LEAST_EXAMPLES), Watch(shipped(), Settings(), trains=False)).own_order(-1) is shipped()
+    assert (
+        read_history(marked(LEAST_EXAMPLES), ReplayOptions(shipped(), Settings(), trains=False)).own_order(-1)
+        is shipped()
+    )
 
 
 # The proof.
@@ -212,7 +215,7 @@ def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
 
 
 def test_no_history_teaches_nothing() -> None:
-    lesson, backtest = read_history([], Watch(shipped(), Settings())).model_update()
+    lesson, backtest = read_history([], ReplayOptions(shipped(), Settings())).model_update()
     assert (lesson.words, lesson.threads, backtest.replayed) == (b"", 0, ())
     assert "only 0 issues" in str(lesson.ranking.provenance["cut"])
 

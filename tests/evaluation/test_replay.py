@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from bot.domain.thread import Kind, Thread, TimelineEvent
-from bot.evaluation.replay import FIRST, GROWTH, Epoch, PastLibrary, ReplayHistory, epochs, pasts
+from bot.evaluation.replay import FIRST, GROWTH, Epoch, PastLibrary, ReplayHistory, epochs, past_libraries
 from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import train_embeddings
@@ -29,7 +29,7 @@ def many(count: int) -> list[Thread]:
 
 def past_of(history: ReplayHistory, asked: Thread) -> PastLibrary:
     """The library that a thread is asked against; it is closed, so only its memory of threads may be used."""
-    return next(past for _, past in pasts(history, epochs(history, [asked])))
+    return next(past for _, past in past_libraries(history, epochs(history, [asked])))
 
 
 def found(past: PastLibrary, asked: Thread) -> list[object]:
@@ -48,7 +48,7 @@ def test_a_history_is_in_the_order_of_creation_whatever_order_it_comes_in() -> N
 def test_epochs_begin_whenever_the_history_has_grown() -> None:
     history = ReplayHistory.read(many(120))
     starts = [0, FIRST, int(FIRST * GROWTH), int(FIRST * GROWTH**2), int(FIRST * GROWTH**3)]
-    by_start = {epoch.trained_on: [each.id for each in epoch.asked] for epoch in epochs(history, history.threads)}
+    by_start = {epoch.trained_on: [each.id for each in epoch.threads] for epoch in epochs(history, history.threads)}
     assert list(by_start) == starts
     borders = [*starts, 120]
     for start, end in pairwise(borders):
@@ -59,7 +59,7 @@ def test_an_epoch_has_learned_from_older_threads_only_also_where_many_came_at_on
     threads = [replace(each, created_at=at(int(each.id) // 40)) for each in many(160) if isinstance(each.id, int)]
     history = ReplayHistory.read(threads)
     for epoch in epochs(history, history.threads):
-        assert all(epoch.trained_on <= history.before(each.created_at) for each in epoch.asked)
+        assert all(epoch.trained_on <= history.before(each.created_at) for each in epoch.threads)
     assert epochs(history, []) == []
 
 
@@ -76,7 +76,7 @@ def test_what_is_asked_comes_oldest_first_and_in_its_own_epoch_only() -> None:
 def test_a_library_holds_older_threads_only() -> None:
     history = ReplayHistory.read(many(60))
     asked = [history.threads[30], history.threads[45]]
-    ((_, past),) = [(epoch, past) for epoch, past in pasts(history, epochs(history, asked))]
+    ((_, past),) = [(epoch, past) for epoch, past in past_libraries(history, epochs(history, asked))]
     assert past.issues == 45
     assert set(past.records(range(1, 61))) == set(range(1, 46))
 
@@ -84,7 +84,7 @@ def test_a_library_holds_older_threads_only() -> None:
 def test_whoever_asks_sees_only_what_is_older_than_the_question() -> None:
     history = ReplayHistory.read(many(60))
     asked = [history.threads[30], history.threads[45]]
-    for _, past in pasts(history, epochs(history, asked)):
+    for _, past in past_libraries(history, epochs(history, asked)):
         early, late = (found(past, each) for each in asked)
         assert set(early) <= set(range(1, 31))
         assert 21 in early
@@ -95,7 +95,7 @@ def test_whoever_asks_sees_only_what_is_older_than_the_question() -> None:
 
 def test_the_first_thread_finds_nothing_in_an_empty_library() -> None:
     history = ReplayHistory.read(many(3))
-    for _, past in pasts(history, epochs(history, history.threads[:1])):
+    for _, past in past_libraries(history, epochs(history, history.threads[:1])):
         assert past.issues == 0
         assert found(past, history.threads[0]) == []
 
@@ -103,13 +103,13 @@ def test_the_first_thread_finds_nothing_in_an_empty_library() -> None:
 def test_a_window_hides_what_is_older() -> None:
     history = ReplayHistory.read(many(60))
     asked = history.threads[55]
-    for _, past in pasts(history, epochs(history, [asked])):
+    for _, past in past_libraries(history, epochs(history, [asked])):
         everything = found(past, asked)
-        lately = past.within(timedelta(days=12))
+        lately = past.with_window(timedelta(days=12))
         assert found(lately, asked) == [key for key in everything if int(str(key)) >= 44]
         assert 0 < len(found(lately, asked)) < len(everything)
-        assert found(lately.within(None), asked) == found(past, asked) == everything
-        assert found(past.within(timedelta(0)), asked) == []
+        assert found(lately.with_window(None), asked) == found(past, asked) == everything
+        assert found(past.with_window(timedelta(0)), asked) == []
         kept = lately.search(similar_query(asked), before=asked.created_at, keep=lambda entry: entry.id == 46)
         assert [hit.entry.id for hit in kept] == [46]
 
@@ -118,8 +118,8 @@ def test_another_ranking_changes_the_same_library_for_nobody_else() -> None:
     history = ReplayHistory.read(many(55))
     turned = replace(shipped(), by_words=replace(shipped().by_words, cut=0.7))
     past = past_of(history, history.threads[40])
-    assert past.ranked_by(turned).ranking is turned
-    assert past.ranked_by(turned).within(None).ranking is turned
+    assert past.with_ranking(turned).ranking is turned
+    assert past.with_ranking(turned).with_window(None).ranking is turned
     assert past.ranking is shipped()
 
 
@@ -136,8 +136,8 @@ def test_before_the_first_training_and_on_request_there_are_no_vectors() -> None
     history = ReplayHistory.read(many(60))
     assert past_of(history, history.threads[FIRST - 1]).vectors(history.threads[0]) == {}
     parts = epochs(history, [history.threads[55]])
-    assert [past.vectors(history.threads[0]) for _, past in pasts(history, parts, trains=False)] == [{}]
-    assert [past.vectors(history.threads[0]) == {} for _, past in pasts(history, parts)] == [False]
+    assert [past.vectors(history.threads[0]) for _, past in past_libraries(history, parts, trains=False)] == [{}]
+    assert [past.vectors(history.threads[0]) == {} for _, past in past_libraries(history, parts)] == [False]
 
 
 class Lengths:
@@ -152,7 +152,7 @@ class Lengths:
 def test_a_downloaded_model_gives_vectors_from_the_beginning() -> None:
     history = ReplayHistory.read(many(12), Lengths())
     asked = history.threads[11]
-    for _, past in pasts(history, epochs(history, [asked])):
+    for _, past in past_libraries(history, epochs(history, [asked])):
         assert set(past.vectors(asked)) == {"semantic", "semantic_title"}
         first = find_candidates(asked, past, asked.created_at, ()).candidates[0]
         assert first.features["semantic"] > 0.9
@@ -170,7 +170,7 @@ def test_states_and_duplicates_are_those_of_the_moment() -> None:
     threads.append(closed(3, "Apricot fails on startup", after=7))
     history = ReplayHistory.read(threads)
     asked = {each.id: each for each in history.threads}
-    for _, past in pasts(history, epochs(history, history.threads)):
+    for _, past in past_libraries(history, epochs(history, history.threads)):
         early = {c.entry.id: c for c in find_candidates(asked[5], past, at(5), ()).candidates}
         assert set(early) == {1, 2, 3}
         assert all(c.features["open"] == 1.0 for c in early.values())
@@ -185,7 +185,7 @@ def test_states_and_duplicates_are_those_of_the_moment() -> None:
 
 def test_pull_requests_teach_words_and_are_no_candidates() -> None:
     history = ReplayHistory.read([replace(one(1), kind=Kind.PULL), one(11), one(21)])
-    for _, past in pasts(history, epochs(history, history.threads[2:])):
+    for _, past in past_libraries(history, epochs(history, history.threads[2:])):
         assert past.issues == 1
         assert found(past, history.threads[2]) == [11]
 
@@ -194,7 +194,8 @@ def test_libraries_are_given_up_when_the_next_one_is_taken() -> None:
     history = ReplayHistory.read(many(60))
     asked = [history.threads[20], history.threads[55]]
     seen = [
-        (past, found(past, each)) for each, (_, past) in zip(asked, pasts(history, epochs(history, asked)), strict=True)
+        (past, found(past, each))
+        for each, (_, past) in zip(asked, past_libraries(history, epochs(history, asked)), strict=True)
     ]
     assert all(hits for _, hits in seen)
     assert all(past.entries([1]) == {} for past, _ in seen)

@@ -120,7 +120,7 @@ def discussion_url(shapes: Shapes, discussion: Discussion) -> str:
     return f"{shapes.site}/{discussion.repo.full_name}/discussions/{discussion.number}"
 
 
-def said_url(shapes: Shapes, said: Said) -> str:
+def message_url(shapes: Shapes, said: Said) -> str:
     return f"{discussion_url(shapes, said.discussion)}#discussioncomment-{said.id}"
 
 
@@ -131,7 +131,7 @@ def discussion_shape(shapes: Shapes, discussion: Discussion) -> Json:
     return {
         "repository_url": shapes.repo_url(discussion.repo),
         "category": _category(discussion),
-        "answer_html_url": said_url(shapes, answer) if answer else None,
+        "answer_html_url": message_url(shapes, answer) if answer else None,
         "answer_chosen_at": discussion.answered_at,
         "answer_chosen_by": shapes.account(discussion.answered_by),
         "html_url": url,
@@ -172,7 +172,7 @@ def _category(discussion: Discussion) -> dict[str, Any]:
 
 
 def comment_shape(shapes: Shapes, said: Said) -> Json:
-    url = said_url(shapes, said)
+    url = message_url(shapes, said)
     return {
         "id": said.id,
         "node_id": node_id("DC", said.id),

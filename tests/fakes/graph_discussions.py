@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.discussions import ANSWERABLE, discussion_url, said_url
+from tests.fakes.discussions import ANSWERABLE, discussion_url, message_url
 from tests.fakes.exchange import Call
 from tests.fakes.graph_fields import Arguments, connect, list_labels, reaction_groups, refuse
 from tests.fakes.graph_table import FIELDS as FIELDS  # noqa: PLC0414 - with those of this module
@@ -118,7 +118,7 @@ put("DiscussionComment", createdAt="created_at", updatedAt="updated_at", deleted
 put("DiscussionComment", discussion="discussion", replies=list_replies, reactionGroups=reaction_groups)
 put("DiscussionComment", id=shape(lambda one, call: node_id("DC", one.id)))
 put("DiscussionComment", isAnswer=shape(lambda one, call: one.discussion.answer is one))
-put("DiscussionComment", url=shape(lambda one, call: said_url(call.shapes, one)))
+put("DiscussionComment", url=shape(lambda one, call: message_url(call.shapes, one)))
 put("DiscussionComment", isMinimized=shape(lambda one, call: one.minimized is not None))
 put("DiscussionComment", minimizedReason=lower("minimized"))
 put("Mutation", addDiscussionComment=add_comment, updateDiscussionComment=update_comment)

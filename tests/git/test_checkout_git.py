@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of, tracked_files
+from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, find_top, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
@@ -201,8 +201,8 @@ def test_a_repository_inside_the_checkout_is_none(hostile: Hostile) -> None:
     git(inner, "config", "core.worktree", str(hostile.top))
     git(inner, "config", "core.fsmonitor", str(hostile.mark.parent / "trap"))
     hostile.is_sprung()
-    assert top_of(inner) is None
-    assert top_of(inner / "refs") is None
+    assert find_top(inner) is None
+    assert find_top(inner / "refs") is None
     answered = CheckoutGit(inner).run("status")
     assert (answered.returncode, hostile.is_sprung()) == (128, False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.errors import StoreError, WorldError
-from bot.files import DiskTrouble
+from bot.files import DiskFault
 from bot.git.errors import (
     Archived,
     AuthFailed,
@@ -16,7 +16,7 @@ from bot.git.errors import (
     RefMissing,
     RemoteRefused,
     RemoteUnreachable,
-    meaning,
+    parse_error,
 )
 
 REJECTED = "!\ta1b2:refs/heads/p\t[remote rejected] "
@@ -89,10 +89,10 @@ SAYINGS: list[tuple[type[WorldError], str]] = [
     ),
     (RemoteUnreachable, "fatal: the remote end hung up unexpectedly"),
     (
-        DiskTrouble,
+        DiskFault,
         "fatal: write error: No space left on device\nfatal: index-pack failed",
     ),
-    (DiskTrouble, "error: unable to create temporary file: Read-only file system"),
+    (DiskFault, "error: unable to create temporary file: Read-only file system"),
     (GitError, "fatal: bad object 1234"),
     (GitError, ""),
 ]
@@ -100,7 +100,7 @@ SAYINGS: list[tuple[type[WorldError], str]] = [
 
 @pytest.mark.parametrize(("kind", "words"), SAYINGS)
 def test_each_complaint_is_understood_and_told_in_one_line(kind: type[WorldError], words: str) -> None:
-    error = meaning("push", words)
+    error = parse_error("push", words)
     assert type(error) is kind
     assert isinstance(error, StoreError)
     assert str(error).startswith("git push: ")
@@ -109,6 +109,6 @@ def test_each_complaint_is_understood_and_told_in_one_line(kind: type[WorldError
 
 
 def test_control_characters_and_floods_from_the_server_stay_out_of_the_message() -> None:
-    said = str(meaning("fetch", "fatal: \x1b[31m::error::\u202e" + "x" * 100_000 + "\nremote: ::set-output::"))
+    said = str(parse_error("fetch", "fatal: \x1b[31m::error::\u202e" + "x" * 100_000 + "\nremote: ::set-output::"))
     assert len(said) < 400
     assert said.isprintable()

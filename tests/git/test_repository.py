@@ -126,7 +126,7 @@ def test_a_wrong_token_is_named_as_the_reason_and_not_shown(hosted: Hosted, tmp_
 
 def test_secrets_are_cut_out_of_anything_that_git_says() -> None:
     remote = Remote("https://github.com/octocat/hello", CANARY)
-    said = remote.redacted(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
+    said = remote.redact(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
     assert said == "fatal: *** *** https://***@github.com/"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.budget import LONGEST, REPORTED, RESERVE, SAME_WINDOW, Rate, RequestBudget, merged
+from bot.github.budget import LONGEST, REPORTED, RESERVE, SAME_WINDOW, Rate, RequestBudget, merge_rates
 from bot.github.client import GitHubClient
 from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_HISTORY, ForgeError, RateLimited
 from bot.github.history import GraphQLHistory, HistorySource, RestHistory
@@ -69,7 +69,7 @@ def test_the_order_of_answers_does_not_matter(rates: list[Rate]) -> None:
     def together(each: list[Rate]) -> Rate:
         known = None
         for rate in each:
-            known = merged(known, rate)
+            known = merge_rates(known, rate)
         assert known is not None
         return known
 

@@ -19,7 +19,7 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
-    meaning_of,
+    error_for_status,
 )
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
@@ -272,10 +272,10 @@ def test_a_read_is_repeated_after_a_fault_of_the_server(github: FakeGitHub, clie
     ],
 )
 def test_what_a_refusal_means(status: int, message: str, headers: dict[str, str], meaning: type[ForgeError]) -> None:
-    found = meaning_of(status, headers, {"message": message})
+    found = error_for_status(status, headers, {"message": message})
     assert type(found) is meaning
     assert "\n" not in str(found)
-    assert meaning_of(status, {}, None).exit_code == 1
+    assert error_for_status(status, {}, None).exit_code == 1
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_a_comment_is_written_found_changed_and_deleted(
     made = talks.create_comment(number, f"{own.marker}\nSeen before")
     assert made.url.endswith(f"/discussions/{number}#discussioncomment-{made.id}")
     found = talks.comments(number)
-    assert [own.wrote(comment) for comment in found] == [False, True]
+    assert [own.is_answer(comment) for comment in found] == [False, True]
     assert (found[1]["id"], found[1]["node_id"], found[1]["html_url"]) == (made.id, made.node_id, made.url)
     assert talks.timeline(number)[1]["event"] == "commented"
     assert talks.update_comment(made.id, f"{own.marker}\nOpen now").id == made.id
@@ -72,7 +72,7 @@ def test_what_is_no_discussion_is_gone_and_never_certainly(github: FakeGitHub, t
         with pytest.raises(Gone) as caught:
             asked()
         assert not caught.value.certain
-    assert not talks.has_met(issue)
+    assert not talks.has_listed(issue)
 
 
 def test_a_comment_that_was_deleted_or_never_listed_is_gone(github: FakeGitHub, talks: DiscussionComments) -> None:

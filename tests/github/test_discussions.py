@@ -50,13 +50,13 @@ def test_everything_that_memory_needs_is_read(github: FakeGitHub, reader: Discus
     assert (thread.closed_at, thread.updated_at) == (moment(at(4)), moment(at(4)))
     assert thread.events == (TimelineEvent("answered", moment(at(4)), "hubot", comment=comment),)
     assert thread_from_archive(archive_fields(thread)) == thread
-    assert reader.one(number) == thread
+    assert reader.read_one(number) == thread
 
 
 def test_one_that_was_closed_without_an_answer_says_why(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss(None, "An idea", category="Ideas", at=at(1))
     github.close_discussion(number, "outdated", at=at(2))
-    thread = reader.one(number)
+    thread = reader.read_one(number)
     assert (thread.author, thread.state, thread.state_reason) == ("ghost", "closed", "outdated")
     assert (thread.closed_at, thread.events, thread.labels) == (moment(at(2)), (), ("Ideas",))
 
@@ -76,13 +76,13 @@ def test_a_deleted_comment_leaves_its_replies(github: FakeGitHub, reader: Discus
     top = github.say(number, "octocat", "My password is 1234.")
     reply = github.say(number, "hubot", "Delete that!", to=top)
     github.delete_said(number, top)
-    assert [said.id for said in reader.one(number).comments] == [reply]
+    assert [said.id for said in reader.read_one(number).comments] == [reply]
 
 
 def test_our_own_comments_are_no_part_of_it(github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule) -> None:
     number = github.discuss("hubot", "How?")
     github.say(number, own.login, f"{own.marker}\nSeen before")
-    assert reader.one(number).comments == ()
+    assert reader.read_one(number).comments == ()
 
 
 def test_a_person_with_the_name_of_our_app_is_not_us(
@@ -92,7 +92,7 @@ def test_a_person_with_the_name_of_our_app_is_not_us(
     person = own.login.removesuffix("[bot]")
     number = github.discuss("hubot", "How?")
     said = github.say(number, person, f"{own.marker}\nSeen before")
-    (comment,) = reader.one(number).comments
+    (comment,) = reader.read_one(number).comments
     assert (comment.id, comment.author, comment.is_bot) == (said, person, False)
 
 
@@ -101,7 +101,7 @@ def test_long_ones_are_read_to_their_end(github: FakeGitHub, reader: DiscussionR
     said = [github.say(number, "octocat", f"Comment {n}") for n in range(120)]
     (thread,) = reader.page("").threads
     assert [one.id for one in thread.comments] == said
-    assert [one.id for one in reader.one(number).comments] == said
+    assert [one.id for one in reader.read_one(number).comments] == said
 
 
 def test_the_list_goes_on_where_it_was_left_and_what_changes_meanwhile_comes_last(
@@ -138,7 +138,7 @@ def test_what_is_no_discussion_is_gone_but_not_certainly(github: FakeGitHub, rea
     number = github.open_issue("hubot", "Crash")
     github.discuss("hubot", "How?")
     with pytest.raises(Gone) as caught:
-        reader.one(number)
+        reader.read_one(number)
     assert not caught.value.certain
 
 

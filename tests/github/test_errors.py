@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.errors import RateLimited, meaning_of, meaning_of_errors
+from bot.github.errors import RateLimited, error_for_graphql, error_for_status
 
 SPENT = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1900000000"}
 SLOWER = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
@@ -29,7 +29,7 @@ LIMITED = {"type": "RATE_LIMITED", "message": "API rate limit exceeded for insta
 def test_a_limit_is_of_what_github_names_or_else_of_what_was_asked(
     status: int, headers: dict[str, str], path: str, resource: str
 ) -> None:
-    found = meaning_of(status, headers, {"message": "no"}, path)
+    found = error_for_status(status, headers, {"message": "no"}, path)
     assert isinstance(found, RateLimited)
     assert (found.resource, found.is_secondary) == (resource, resource == "secondary")
 
@@ -49,6 +49,6 @@ def test_a_limit_is_of_what_github_names_or_else_of_what_was_asked(
 def test_graphql_is_out_of_points_or_was_asked_too_fast(
     headers: dict[str, str], error: dict[str, str], resource: str
 ) -> None:
-    found = meaning_of_errors([error], headers)
+    found = error_for_graphql([error], headers)
     assert isinstance(found, RateLimited)
     assert found.resource == resource

@@ -18,8 +18,8 @@ from bot.github.fixes import (
     NEVER,
     NOTHING_AGAIN,
     FixFinder,
+    due_fixes,
     files_of,
-    wanted,
 )
 from bot.memory.merge import later_fix
 from tests.fakes.github import FakeGitHub
@@ -74,7 +74,7 @@ def test_a_pull_request_that_is_not_merged_fixes_nothing(github: FakeGitHub, fin
     github.close(number, "hubot")
     unmerged = look(finder, f"#{number}")
     assert unmerged == FixInfo(1, f"#{number}", NOW, is_pull=True, refuted=True)
-    assert wanted({1: unmerged.ref}, {1: unmerged}, NOW + AGAIN) == {1: unmerged.ref}, "it may be merged yet"
+    assert due_fixes({1: unmerged.ref}, {1: unmerged}, NOW + AGAIN) == {1: unmerged.ref}, "it may be merged yet"
 
 
 def test_an_issue_and_what_is_not_there_are_no_fix(github: FakeGitHub, finder: FixFinder) -> None:
@@ -167,7 +167,7 @@ def test_drafts_are_passed_over_and_early_ones_where_a_full_release_has_it(
     assert early.release == "v2.3.0-rc.1"
     github.add_release("v2.3.0", at=day(6))
     later = NOW + AGAIN
-    assert wanted({1: ref}, {1: early}, later)
+    assert due_fixes({1: ref}, {1: early}, later)
     assert look(fresh(github), ref, early, later).release == "v2.3.0"
 
 
@@ -176,8 +176,8 @@ def test_what_is_in_no_release_yet_is_looked_for_again_after_a_day(github: FakeG
     github.add_release("v2.2.0", at=day(2))
     known = look(finder, ref)
     assert (known.release, known.commit is not None, known.unreleased) == (None, True, True)
-    assert not wanted({1: ref}, {1: known}, NOW + AGAIN - timedelta(minutes=1))
-    assert wanted({1: ref}, {1: known}, NOW + AGAIN)
+    assert not due_fixes({1: ref}, {1: known}, NOW + AGAIN - timedelta(minutes=1))
+    assert due_fixes({1: ref}, {1: known}, NOW + AGAIN)
     github.add_release("v2.3.0", at="2026-06-02T00:00:00Z")
     github.mark()
     later = look(fresh(github), ref, known, NOW + AGAIN)
@@ -292,7 +292,7 @@ def test_a_fix_that_had_no_reads_left_for_its_release_is_due_again(github: FakeG
     finder.reads = MAX_READS - 2
     found = look(finder, ref)
     assert (found.commit is not None, found.release, found.looked_at) == (True, None, NEVER)
-    assert wanted({1: ref}, {1: found}, NOW)
+    assert due_fixes({1: ref}, {1: found}, NOW)
 
 
 def test_what_is_known_is_not_looked_up_again() -> None:
@@ -301,10 +301,10 @@ def test_what_is_known_is_not_looked_up_again() -> None:
     open_one = FixInfo(3, "#7", NOW, is_pull=True)
     known = {fix.id: fix for fix in (released, nothing, open_one)}
     refs: dict[int | str, str] = {1: "#5", 2: "#6", 3: "#7"}
-    assert wanted(refs, known, NOW + timedelta(hours=1)) == {}
-    assert wanted(refs, known, NOW + AGAIN) == {3: "#7"}
-    assert wanted(refs, known, NOW + NOTHING_AGAIN) == {2: "#6", 3: "#7"}
-    assert wanted({1: "#8", 9: "#1"}, known, NOW) == {1: "#8", 9: "#1"}
+    assert due_fixes(refs, known, NOW + timedelta(hours=1)) == {}
+    assert due_fixes(refs, known, NOW + AGAIN) == {3: "#7"}
+    assert due_fixes(refs, known, NOW + NOTHING_AGAIN) == {2: "#6", 3: "#7"}
+    assert due_fixes({1: "#8", 9: "#1"}, known, NOW) == {1: "#8", 9: "#1"}
 
 
 # Faults
@@ -359,11 +359,11 @@ def test_a_look_without_an_answer_waits_for_an_hour(github: FakeGitHub, client: 
     found = look(FixFinder(line, REPOSITORY), ref)
     assert (found.release, found.unreleased) == (None, False)
     due = NOW + FAILED_AGAIN
-    assert wanted({1: ref}, {1: found}, due - timedelta(seconds=1)) == {}
-    assert wanted({1: ref}, {1: found}, due) == {1: ref}
+    assert due_fixes({1: ref}, {1: found}, due - timedelta(seconds=1)) == {}
+    assert due_fixes({1: ref}, {1: found}, due) == {1: ref}
     again = look(FixFinder(line, REPOSITORY), ref, found, due)
     assert later_fix(again, found) == again
-    assert wanted({1: ref}, {1: again}, due) == {}
+    assert due_fixes({1: ref}, {1: again}, due) == {}
 
 
 def test_comparisons_that_never_come_end_no_run_and_are_not_asked_for_in_the_next_one(
@@ -383,7 +383,7 @@ def test_comparisons_that_never_come_end_no_run_and_are_not_asked_for_in_the_nex
     assert compares(github) == 4 + 3 * 4
     assert found[3] is None, "it was not asked for"
     known |= {fix.id: fix for fix in found if fix}
-    assert wanted(dict(refs), known, NOW) == {6: refs[6]}
+    assert due_fixes(dict(refs), known, NOW) == {6: refs[6]}
 
 
 def test_what_is_not_sure_any_more_is_not_said_again(github: FakeGitHub, finder: FixFinder) -> None:

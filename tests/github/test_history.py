@@ -15,7 +15,15 @@ from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent
 from bot.domain.thread_json import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.history import PER_PAGE, SIZES, GraphQLHistory, HistorySource, NoGraphQL, OutOfSight, RestHistory
+from bot.github.history import (
+    PER_PAGE,
+    SIZES,
+    GraphQLHistory,
+    HistorySource,
+    NoGraphQL,
+    RepositoryNotVisible,
+    RestHistory,
+)
 from bot.github.threads import OwnCommentRule
 from bot.reading.endings.outcome import outcome
 from tests.fakes.archive import read_archive
@@ -514,5 +522,5 @@ def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: 
 
 def test_a_glimpse_of_what_cannot_be_seen_is_told_so(github: FakeGitHub, own: OwnCommentRule) -> None:
     history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
-    with pytest.raises(OutOfSight):
+    with pytest.raises(RepositoryNotVisible):
         history.glimpse(None)

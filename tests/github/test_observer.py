@@ -13,7 +13,7 @@ from bot.errors import PrecedentError
 from bot.github.app import App
 from bot.github.client import GitHubClient
 from bot.github.errors import Gone, Unreachable
-from bot.github.observer import TellAnswer, observed, observed_by
+from bot.github.observer import TellAnswer, observe_request, observed_by
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
 
@@ -102,4 +102,4 @@ def test_the_caller_is_known_while_the_app_asks(app: App, github: FakeGitHub) ->
 
 
 def test_without_an_observer_nothing_is_made() -> None:
-    assert observed("GET", "/app") is observed("POST", "/graphql")
+    assert observe_request("GET", "/app") is observe_request("POST", "/graphql")

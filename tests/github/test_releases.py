@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.fixes import Release, first_by_date, first_by_version, of_project, read_release, read_tag
+from bot.github.fixes import Release, first_by_date, first_by_version, main_releases, read_release, read_tag
 from bot.reading.versions import read_version
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,6 +83,6 @@ def test_a_release_or_tag_that_is_no_version_is_none() -> None:
 
 def test_of_several_projects_in_one_repository_only_its_own_is_looked_at() -> None:
     tags = [release(tag) for tag in ("v1.0", "plugin-v2.0", "hello-v3.0")]
-    assert [one.tag for one in of_project(tags, "hello")] == ["v1.0", "hello-v3.0"]
-    assert [one.tag for one in of_project(tags[1:2], "hello")] == ["plugin-v2.0"]
-    assert of_project([*tags[1:2], release("other-v1.0")], "hello") == []
+    assert [one.tag for one in main_releases(tags, "hello")] == ["v1.0", "hello-v3.0"]
+    assert [one.tag for one in main_releases(tags[1:2], "hello")] == ["plugin-v2.0"]
+    assert main_releases([*tags[1:2], release("other-v1.0")], "hello") == []

@@ -70,7 +70,7 @@ def test_labels_may_be_names_or_objects() -> None:
     ],
 )
 def test_a_comment_is_ours_by_its_author_and_its_first_line(login: str, body: str, *, is_ours: bool) -> None:
-    assert OWN.wrote(comment(login, body)) is is_ours
+    assert OWN.is_answer(comment(login, body)) is is_ours
 
 
 def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
@@ -98,8 +98,8 @@ def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
 )
 def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, first: str, answers: int | None) -> None:
     said = comment(login, f"{first}\n> what?")
-    assert OWN.replied(said) == answers
-    assert not OWN.wrote(said) or first == MARKER
+    assert OWN.reply_target(said) == answers
+    assert not OWN.is_answer(said) or first == MARKER
     others, ours = split_own([said], OWN)
     assert (len(others), len(ours)) == (int(answers is None and first != MARKER), int(first == MARKER))
 
@@ -119,10 +119,10 @@ def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, fir
 )
 def test_a_release_notice_is_ours_by_its_author_and_its_first_line(login: str, first: str, key: str) -> None:
     said = comment(login, f"{first}\nReleased.")
-    assert OWN.noticed(said) == key
+    assert OWN.notice_key(said) == key
     others, ours = split_own([said], OWN)
     if key:
-        assert (others, ours, OWN.wrote(said), OWN.replied(said)) == ([], [], False, None)
+        assert (others, ours, OWN.is_answer(said), OWN.reply_target(said)) == ([], [], False, None)
 
 
 def test_a_comment_of_ours_keeps_what_is_needed_to_change_it() -> None:

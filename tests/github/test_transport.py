@@ -12,7 +12,7 @@ from datetime import datetime
 import pytest
 
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, Gone, NotAsked, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, RequestSkipped, Unauthorised, Unreachable
 from bot.github.transport import STRIKES
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
@@ -142,7 +142,7 @@ def test_what_a_run_can_do_without_costs_nothing_else_when_it_fails(
         with pytest.raises(Unreachable):
             call()
     assert len(github.recent) == 4 + 4 + 1, "what has no answer three times is not asked for"
-    with pytest.raises(NotAsked):
+    with pytest.raises(RequestSkipped):
         client.get(f"/repos/{REPOSITORY}/releases", {})
     assert client.create_comment(number, "Two").text == "Two"
     assert client.troubles == ()
@@ -156,7 +156,7 @@ def test_where_nothing_is_answered_it_does_without_what_it_can_do_without(
         with pytest.raises(Unreachable):
             client.issue(number)
     github.mark()
-    with pytest.raises(NotAsked):
+    with pytest.raises(RequestSkipped):
         client.get(f"/repos/{REPOSITORY}/releases", {})
     assert (github.recent, len(client.troubles)) == ([], 1)
 

@@ -48,7 +48,7 @@ def test_bytes_that_are_no_gaps_are_refused() -> None:
 
 def test_what_was_gained_is_told_for_chosen_documents() -> None:
     at, gains = numbers([1, 4, 6]), np.array([0.0, 0.25, 0.5])
-    found = arrays.gained(at, np.array([1, 2, 1], np.uint8), gains, numbers([0, 1, 4, 5, 9]))
+    found = arrays.gains_for(at, np.array([1, 2, 1], np.uint8), gains, numbers([0, 1, 4, 5, 9]))
     assert found.tolist() == [0.0, 0.25, 0.5, 0.0, 0.0]
 
 
@@ -144,12 +144,12 @@ def test_steps_of_any_value_and_order_are_answered() -> None:
 
 
 def test_parts_are_joined_in_their_order() -> None:
-    assert arrays.joined([np.zeros(1), np.array([2.0])], np.float64).tolist() == [0.0, 2.0]
-    assert arrays.joined([flags(2, [1]), flags(1, [])], np.bool_).tolist() == [False, True, False]
-    assert arrays.joined([numbers([1 << 62]), numbers([])], np.int64).tolist() == [1 << 62]
-    assert [arrays.joined([], kind).dtype for kind in (np.float64, np.bool_, np.int64)] == [
+    assert arrays.join_arrays([np.zeros(1), np.array([2.0])], np.float64).tolist() == [0.0, 2.0]
+    assert arrays.join_arrays([flags(2, [1]), flags(1, [])], np.bool_).tolist() == [False, True, False]
+    assert arrays.join_arrays([numbers([1 << 62]), numbers([])], np.int64).tolist() == [1 << 62]
+    assert [arrays.join_arrays([], kind).dtype for kind in (np.float64, np.bool_, np.int64)] == [
         np.float64,
         np.bool_,
         np.int64,
     ]
-    assert len(arrays.joined([], np.int64)) == 0
+    assert len(arrays.join_arrays([], np.int64)) == 0

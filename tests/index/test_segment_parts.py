@@ -79,7 +79,7 @@ def answers(index: Index) -> list[object]:
         *(index.search(blend, limit=20, before=before) for before in (early, LATER)),
         index.search(asked, limit=5, keep=lambda found: int(found.id) % 9 == 0),
         index.rarity(["w1", "w39", "absent"], before=early),
-        index.held_by([frozenset({"w1"}), frozenset({"w3", "w20"}), frozenset({"absent"})], before=LATER),
+        index.joint_frequency([frozenset({"w1"}), frozenset({"w3", "w20"}), frozenset({"absent"})], before=LATER),
         index.entries([1, 2, 77, 100_000, "1"]),
         len(index),
     ]
@@ -162,7 +162,7 @@ def test_a_question_takes_two_exchanges_and_those_after_it_fewer(tmp_path: Path,
     hits = index.search(query, limit=3, before=LATER)
     assert len(shelf.asked) == 2
     index.rarity([*query.terms, "\0"], before=LATER)
-    assert index.held_by([frozenset(query.terms)], before=LATER)
+    assert index.joint_frequency([frozenset(query.terms)], before=LATER)
     index.entries([hit.entry.duplicate_of for hit in hits if hit.entry.duplicate_of is not None])
     assert len(shelf.asked) == 2
     index.update([thread(1, ["new"])])

@@ -49,8 +49,8 @@ def test_it_is_not_counted_either(tmp_path: Path) -> None:
     assert with_it.rarity(asked, before=at(5)) == alone.rarity(asked, before=at(5))
     assert with_it.rarity(asked) != alone.rarity(asked)
     held = [frozenset({"slow"}), frozenset({"crash"})]
-    assert with_it.held_by(held, before=at(5)) == alone.held_by(held, before=at(5))
-    assert with_it.held_by(held) != alone.held_by(held)
+    assert with_it.joint_frequency(held, before=at(5)) == alone.joint_frequency(held, before=at(5))
+    assert with_it.joint_frequency(held) != alone.joint_frequency(held)
 
 
 @pytest.mark.parametrize(("count", "there"), [(FLOOD, FLOOD), (FLOOD + 1, 0)])

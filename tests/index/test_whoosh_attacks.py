@@ -75,7 +75,7 @@ def use(folder: Path) -> None:
     for asked, before in ((replace(QUERY, blend=None), None), (QUERY, NOW), (QUERY, LATER)):
         index.search(asked, before=before)
         index.rarity(["crash", "absent"], before=before)
-        index.held_by([frozenset({"crash", "absent"})], before=before)
+        index.joint_frequency([frozenset({"crash", "absent"})], before=before)
     index.entries(range(1, 50))
     for number in range(6):
         index.update([document(number)])

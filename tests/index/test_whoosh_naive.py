@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit
 from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
-from bot.index.impacts import K1, LEVELS, MAX_LOOKED_UP, settled_idf
+from bot.index.impacts import K1, LEVELS, MAX_LOOKED_UP, smoothed_idf
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
 from bot.index.whoosh.codec import FLIPS
 from tests.examples import examples
@@ -41,7 +41,7 @@ def naive(documents: Sequence[IndexDocument], query: Query, before: datetime | N
         levels = [LEVELS_OF[field](found) for found in there]
         for term in (term for term in terms if query.terms[term] > 0 and importance > 0):
             frequency = sum(term in held for held in levels)
-            full = importance * query.terms[term] * settled_idf(frequency, len(there)) * (K1 + 1)
+            full = importance * query.terms[term] * smoothed_idf(frequency, len(there)) * (K1 + 1)
             most += full
             for held, gained in zip(levels, gains, strict=True):
                 if term in held:

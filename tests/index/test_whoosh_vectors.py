@@ -291,13 +291,13 @@ def test_how_many_hold_all_of_some_terms_is_counted_at_the_moment(tmp_path: Path
     index.update([document(11, "often crash", day=11)], remove=[9])
     both, alone, absent, noted = map(frozenset, (["crash", "often"], ["crash"], ["crash", "never"], ["noted"]))
     groups = [both, alone, absent, noted]
-    assert index.held_by(groups) == {both: 6, alone: 11, absent: 0, noted: 0}
+    assert index.joint_frequency(groups) == {both: 6, alone: 11, absent: 0, noted: 0}
     moment = START + timedelta(days=4)
-    assert index.held_by(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
+    assert index.joint_frequency(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
     index.search(Query({"crash": 1.0}), before=moment)
-    assert index.held_by(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
-    assert index.held_by([]) == {}
-    assert index_of(tmp_path / "empty", []).held_by([both]) == {both: 0}
+    assert index.joint_frequency(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
+    assert index.joint_frequency([]) == {}
+    assert index_of(tmp_path / "empty", []).joint_frequency([both]) == {both: 0}
 
 
 TERMS = st.frozensets(st.sampled_from("abcd"), min_size=1)
@@ -313,7 +313,7 @@ def test_who_hold_all_are_those_that_hold_each(
         tmp_path_factory.mktemp("index"), [document(n, "", " ".join(words)) for n, words in enumerate(held)]
     )
     index.update(document(100 + n, "", " ".join(words)) for n, words in enumerate(late))
-    assert index.held_by(asked) == {group: sum(group <= words for words in (*held, *late)) for group in asked}
+    assert index.joint_frequency(asked) == {group: sum(group <= words for words in (*held, *late)) for group in asked}
 
 
 VECTOR = st.one_of(st.none(), st.tuples(st.integers(-3, 3), st.integers(-128, 127)))

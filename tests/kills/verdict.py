@@ -17,7 +17,7 @@ from bot.memory.manifest import INDEX
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, edit_shards
 from bot.memory.stored_index import damaged_files
-from bot.pipeline.run_context import SPEAKING
+from bot.pipeline.run_context import POSTING_WINDOW
 from bot.reading.digest import digest
 from tests.kills.repository import Repository
 from tests.marker import find_marker
@@ -62,7 +62,7 @@ def owed_later(repository: Repository, asking: int | None) -> str:
     wishes = memory.requests([repository.number]).get(repository.number, ())
     promised += [one.trying_since for one in wishes if one.state == "pending" and one.comment_id == asking]
     memory.close()
-    return "SPEAKING" if any(since and since > now - SPEAKING for since in promised) else ""
+    return "SPEAKING" if any(since and since > now - POSTING_WINDOW for since in promised) else ""
 
 
 def branch_faults(repository: Repository) -> list[str]:

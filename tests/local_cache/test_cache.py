@@ -219,10 +219,16 @@ def test_a_search_for_nothing_finds_nothing(glance: LocalCache) -> None:
 
 
 def test_a_file_is_found_by_any_end_of_its_path(glance: LocalCache) -> None:
-    assert set(glance.naming("linkbarn/store/session.py")) == {14, 17}
-    assert glance.naming("session.py") == glance.naming("store\\Session.py") == glance.naming("./store/session.py")
-    assert glance.naming("other/session.py") == glance.naming("") == glance.naming("ession.py") == {}
-    assert set(glance.naming("srv/app/linkbarn/store/session.py")) == {14, 17}
+    assert set(glance.file_mentions("linkbarn/store/session.py")) == {14, 17}
+    assert (
+        glance.file_mentions("session.py")
+        == glance.file_mentions("store\\Session.py")
+        == glance.file_mentions("./store/session.py")
+    )
+    assert (
+        glance.file_mentions("other/session.py") == glance.file_mentions("") == glance.file_mentions("ession.py") == {}
+    )
+    assert set(glance.file_mentions("srv/app/linkbarn/store/session.py")) == {14, 17}
 
 
 def test_links_lead_both_ways_and_the_strongest_kind_is_told(glance: LocalCache) -> None:
@@ -234,7 +240,7 @@ def test_links_lead_both_ways_and_the_strongest_kind_is_told(glance: LocalCache)
 
 
 def test_the_newest_decisions_come_first(glance: LocalCache) -> None:
-    found = glance.decided(5)
+    found = glance.recently_decided(5)
     newest = [max(ruling.at for ruling in card.decisions if ruling.at) for card in found]
     assert newest == sorted(newest, reverse=True)
     assert len(found) == 5
@@ -295,7 +301,7 @@ def test_only_what_changed_is_read_again_and_it_is_as_if_made_anew(tmp_path: Pat
     assert kept.cards([150]) == {}
     assert set(fresh.cards([5, 240, 300])) == set(kept.cards([5, 240, 300])) == {5, 300}
     for path in ("auth/new.py", "auth/f5.py", "auth/f240.py", "auth/f6.py"):
-        assert kept.naming(path) == fresh.naming(path)
+        assert kept.file_mentions(path) == fresh.file_mentions(path)
     assert sorted(kept.links([1])) == sorted(fresh.links([1]))
     for asked in ("zebra", "cookie", "revision"):
         assert [(f.card.id, f.score) for f in kept.search(weights(asked), limit=400)] == [
@@ -370,7 +376,7 @@ def test_a_glance_that_somebody_else_has_is_neither_damaged_nor_replaced(
     path = tmp_path / "glance.db"
     other = made(path)
     other.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr(file_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(file_module, "LOCK_TIMEOUT", 0.2)
     before = path.stat().st_ino
     with pytest.raises(WorldError, match="try again"):
         made(path)
@@ -403,7 +409,7 @@ def test_a_digest_with_half_a_character_in_it_stops_nothing(tmp_path: Path, fiel
 @pytest.mark.parametrize(("documents", "levels"), [([0], b"\xc8"), ([0, 0], b"\1\1"), ([3, 1], b"\1\1"), ([0], b"")])
 def test_a_list_that_no_index_of_ours_has_is_refused(documents: list[int], levels: bytes) -> None:
     with pytest.raises(ValueError, match="damaged"):
-        fill_module._packed(documents, levels)
+        fill_module._pack_postings(documents, levels)
 
 
 # Cards
@@ -459,4 +465,4 @@ def test_an_empty_memory_is_an_empty_glance(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store")
     memory.stage(Changes())
     glance = glance_of(memory, tmp_path / "glance.db")
-    assert (glance.size, ids(glance, "zebra"), glance.decided(3), glance.links([1])) == (0, [], [], [])
+    assert (glance.size, ids(glance, "zebra"), glance.recently_decided(3), glance.links([1])) == (0, [], [], [])

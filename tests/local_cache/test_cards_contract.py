@@ -64,11 +64,11 @@ def test_both_know_the_same(glance: LocalCache, shelf: Shelf) -> None:
     for key, card in ours.items():
         assert card._replace(ending=theirs[key].ending) == theirs[key]
     for path in PATHS:
-        assert {key: set(found) for key, found in glance.naming(path).items()} == {
-            key: set(found) for key, found in shelf.naming(path).items()
+        assert {key: set(found) for key, found in glance.file_mentions(path).items()} == {
+            key: set(found) for key, found in shelf.file_mentions(path).items()
         }
     assert sorted(glance.links([48, 14, 51])) == sorted(shelf.links([48, 14, 51]))
-    assert [card.id for card in glance.decided(10)] == [card.id for card in shelf.decided(10)]
+    assert [card.id for card in glance.recently_decided(10)] == [card.id for card in shelf.recently_decided(10)]
     assert glance.size == shelf.size == 73
     hops = [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], glance)]
     assert hops == [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], shelf)]

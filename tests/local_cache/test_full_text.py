@@ -194,11 +194,11 @@ def test_half_a_line_is_broken_until_it_is_whole(place: Place) -> None:
     path = place.folder / "a.log"
     path.write_bytes(b"not json\n" + prompt("first widget") + b"\n" + prompt("second widget")[:30])
     place.refresh()
-    assert place.logs.broken() == {str(path): 2}
+    assert place.logs.broken_lines() == {str(path): 2}
     with path.open("ab") as handle:
         handle.write(prompt("second widget")[30:])
     assert sorted(place.search("widget")) == ["first widget", "second widget"]
-    assert place.logs.broken() == {str(path): 1}
+    assert place.logs.broken_lines() == {str(path): 1}
 
 
 def test_a_large_file_is_read_in_portions(place: Place) -> None:
@@ -256,7 +256,7 @@ def test_after_any_changes_the_logs_are_as_if_they_were_new(
     fresh = SessionIndex(place.path.with_name("fresh"))
     fresh.refresh(find_sessions(["."], str(place.folder)))
     with closing(fresh), closing(place.logs):
-        assert place.logs.broken() == fresh.broken()
+        assert place.logs.broken_lines() == fresh.broken_lines()
         assert place.logs.sessions() == fresh.sessions()
         for words in ("common", "word3", "widget2 word1"):
             found, expected = ({each.text for each in logs.search(words, 99)} for logs in (place.logs, fresh))
@@ -278,7 +278,7 @@ def test_hostile_files_cost_nothing_but_their_lines(place: Place, tmp_path: Path
     (place.folder / "link.log").symlink_to(outside)
     os.mkfifo(place.folder / "pipe.log")
     assert place.search("widget") == ["good widget"]
-    assert place.logs.broken() == {str(path): 4}
+    assert place.logs.broken_lines() == {str(path): 4}
 
 
 def test_control_characters_do_not_come_out(place: Place) -> None:

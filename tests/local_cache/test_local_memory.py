@@ -24,7 +24,7 @@ from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, 
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
 from bot.local_cache.threads import open_records
-from bot.memory.branch_store import BranchStore, CachedBranch, alone
+from bot.memory.branch_store import BranchStore, CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.places import CLONE
@@ -209,7 +209,7 @@ def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
     assert cache
     unreachable = OwnRemote("git@git.example.com:octo-org/linkbarn.git")
     with (
-        alone(cache),
+        lock_folder(cache),
         closing(CachedBranch(unreachable, "precedent", cache, fetches=True)) as store,
         pytest.raises(GitError) as failed,
     ):
@@ -224,7 +224,7 @@ def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) 
         assert "never fetched here" in place.missing
         assert place.local_cache.size == 0
         with pytest.raises(UserError, match="never fetched here"):
-            place.demand()
+            place.require()
 
 
 @pytest.mark.slow

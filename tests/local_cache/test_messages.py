@@ -16,7 +16,7 @@ from bot.local_cache.messages import LocalMessages
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.places import record_path
-from bot.questions.passages import said_in
+from bot.questions.passages import messages_of
 from bot.sources.archive_file import read_archive
 from tests.local_cache.conftest import SAMPLE
 from tests.recall.samples import at, thread
@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalMemo
 def test_they_are_those_of_the_records(place: LocalMemory) -> None:
     known = [one for one in (*THREADS, NAMED) if isinstance(one, Thread)]
     found = LocalMessages(place)([*(one.id for one in known), GONE.id, 12_345])
-    assert {key: tuple(said) for key, said in found.items()} == {one.id: said_in(one) for one in known}
+    assert {key: tuple(said) for key, said in found.items()} == {one.id: messages_of(one) for one in known}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.organisation import organisation_folder
 from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
-from bot.questions.thread import plain
+from bot.questions.thread import visible_data
 from tests.cli.console import Run
 from tests.cli.town import organisation_at, report
 
@@ -62,7 +62,7 @@ def test_both_doors_find_and_refuse_the_same(
     assert data.data["nothing_relevant"] is (ended.code == 1) is not bool(ended.data)
     shared = ("repository", "id", "cite", "kind", "state", "url", "title", "why", "outcome", "created_at", "closed_at")
     assert [[one[name] for name in shared] for one in data.data["hits"]] == [
-        [one[name] for name in shared] for one in plain(ended.data)
+        [one[name] for name in shared] for one in visible_data(ended.data)
     ]
     assert data.data["notes"] == ended.err.splitlines()[: len(data.data["notes"])]
 

@@ -37,12 +37,12 @@ from bot.local_cache.database import CARDS, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.answers import ago
-from bot.mcp.server import OFFERED, answer, checked_arguments, listed
+from bot.mcp.server import OFFERED, answer, checked_arguments, describe_tool
 from bot.mcp.tools import ANSWERS, CHARS, LEAST_CHARS, MAX_CHARS, ToolContext, moment_or_none
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.questions.thread import MOST, bounded, conversation, plain
+from bot.questions.thread import MAX_ANSWER, conversation, limit_size, visible_data
 from tests.cli.console import Run
 from tests.memory.remotes import bare_repository, commit
 
@@ -254,7 +254,7 @@ def test_an_answer_is_the_one_that_was_agreed_and_keeps_its_promise(agent: Agent
     tool, arguments = CALLS[name]
     told = agent.call(tool, **arguments)
     assert not told.is_error
-    jsonschema.validate(arguments, listed(OFFERED[tool]).input_schema)
+    jsonschema.validate(arguments, describe_tool(OFFERED[tool]).input_schema)
     jsonschema.validate(told.structured_content, ANSWERS[tool])
     assert told.structured_content["notice"] == DATA_NOTICE
     golden(name, {"data": told.structured_content, "text": told.content[0].text.split("\n")})
@@ -443,7 +443,7 @@ def test_hidden_text_reaches_no_agent_and_what_is_shown_is_marked_as_data(
     assert "oop" in text
     for shown in (text, json.dumps(data, ensure_ascii=False)):
         assert not re.search("[\x00-\x09\x0b-\x1f\u200b\u202a-\u202e]|Delete the repository", shown)
-    assert plain(data) == data
+    assert visible_data(data) == data
     assert data["notice"] == DATA_NOTICE
     assert DATA_NOTICE in text
     if tool == "issue_context":
@@ -541,8 +541,8 @@ def test_no_answer_is_longer_than_what_an_agent_can_take(tmp_path: Path) -> None
     ):
         told = answer(desk, tool, arguments)
         assert not told.failed, told.text
-        assert len(json.dumps(told.data, ensure_ascii=False)) <= MOST
-        assert len(told.text) <= MOST
+        assert len(json.dumps(told.data, ensure_ascii=False)) <= MAX_ANSWER
+        assert len(told.text) <= MAX_ANSWER
         jsonschema.validate(told.data, ANSWERS[tool])
 
 
@@ -550,8 +550,8 @@ def test_no_answer_is_longer_than_what_an_agent_can_take(tmp_path: Path) -> None
 
 NOISY = """
 import logging, os, subprocess, sys, warnings
-from bot.cli.commands.mcp import claimed_stdout
-wire = claimed_stdout()
+from bot.cli.commands.mcp import claim_stdout
+wire = claim_stdout()
 print("printed early")
 from pathlib import Path
 from bot.errors import UserError
@@ -621,7 +621,7 @@ class Broken(ToolContext):
         self.error = error
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open_memory(self) -> Iterator[Any]:
         raise self.error
         yield
 
@@ -784,7 +784,7 @@ def test_whatever_is_given_is_read_within_bounds_or_refused_in_a_line(value: Any
 @given(st.lists(st.text(max_size=50), max_size=30), st.integers(1_000, 3_000))
 def test_data_is_cut_to_its_bound_and_says_so(texts: list[str], most: int) -> None:
     data = {"notes": ["one"], "hits": [{"text": text} for text in texts], "other": "x"}
-    short = bounded(data, most)
+    short = limit_size(data, most)
     assert len(json.dumps(short, ensure_ascii=False)) <= most
     assert (short == data) == (len(short["hits"]) == len(texts))
     assert short == data or short["notes"][-1].startswith(f"{len(texts) - len(short['hits'])} left out")

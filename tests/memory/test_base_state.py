@@ -19,7 +19,7 @@ from bot.memory.memory import WENT_BACK, Memory
 from bot.memory.model_store import ModelUpdate
 from bot.pipeline.setup import page_sources
 from bot.ranking.weights import shipped
-from bot.sources.pages import fresh_pages
+from bot.sources.pages import refresh_pages
 from tests.examples import share
 from tests.fakes.git_http import GitServer
 from tests.memory.remotes import Hosted, git, opened
@@ -236,7 +236,7 @@ def test_the_next_run_has_all_pages_again(tmp_path: Path, hosted: Hosted, move: 
     with memory_of(there) as project.memory:
         sources = page_sources(project.wanted, REPO, project.releases, project.open)
         project.memory.stage(
-            fresh_pages(sources, project.memory.state, project.memory.state.manifest.pages, project.now, print)
+            refresh_pages(sources, project.memory.state, project.memory.state.manifest.pages, project.now, print)
         )
         move(there, tips)
         assert project.memory.commit("pages")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError, TipMoved, UserError
-from bot.files import DiskTrouble
+from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.branch_store import CLONE, BranchStore, Growth
 from tests.bench.bench_contention import contend
@@ -424,7 +424,7 @@ def test_a_server_that_is_away_costs_no_kept_clone(hosted: Hosted, tmp_path: Pat
 
 
 def test_a_folder_to_keep_that_cannot_be_made_is_reported(hosted: Hosted) -> None:
-    with pytest.raises(DiskTrouble, match=r"cannot make a temporary folder: .*; free some space"):
+    with pytest.raises(DiskFault, match=r"cannot make a temporary folder: .*; free some space"):
         BranchStore(hosted.url, "precedent", hosted.token, keep=Path("/proc/none"))
 
 

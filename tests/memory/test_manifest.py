@@ -20,8 +20,8 @@ from bot.memory.manifest import (
     Manifest,
     decode_manifest,
     encode_manifest,
+    limit_pending,
     next_pending,
-    within_bounds,
 )
 from bot.memory.stored_index import damaged_files, file_hash, file_hashes
 from bot.settings.schema import CommentSettings
@@ -179,20 +179,20 @@ def test_a_promise_stays_until_it_is_kept() -> None:
 
 def test_of_too_many_promises_the_newest_are_given_up() -> None:
     everybody = next_pending(range(MAX_PENDING), [999], [])
-    assert within_bounds(everybody, (), {}) == tuple(range(MAX_PENDING))
-    assert within_bounds(everybody, {999}, {}) == (*range(MAX_PENDING - 1), 999)
-    assert within_bounds(everybody[:-1], (), {}) == everybody[:-1]
+    assert limit_pending(everybody, (), {}) == tuple(range(MAX_PENDING))
+    assert limit_pending(everybody, {999}, {}) == (*range(MAX_PENDING - 1), 999)
+    assert limit_pending(everybody[:-1], (), {}) == everybody[:-1]
 
 
 def test_who_opens_many_issues_pushes_out_their_own_promises() -> None:
     flood = dict.fromkeys(range(300), "mona")
-    kept = within_bounds([*flood, 900, 901], (), {**flood, 300: "Mona", 900: "octocat", 901: "hubot"})
+    kept = limit_pending([*flood, 900, 901], (), {**flood, 300: "Mona", 900: "octocat", 901: "hubot"})
     assert kept == (*range(MAX_PENDING - 2), 900, 901)
 
 
 @given(st.lists(st.integers(0, 400), unique=True, max_size=400), st.frozensets(st.integers(0, 400), max_size=50))
 def test_of_any_promises_so_many_are_kept_in_their_order(pending: list[int], first: frozenset[int]) -> None:
-    kept = within_bounds(pending, first, {key: "abc"[key % 3] for key in pending})
+    kept = limit_pending(pending, first, {key: "abc"[key % 3] for key in pending})
     assert len(kept) == min(len(pending), MAX_PENDING)
     assert list(kept) == [key for key in pending if key in kept]
     assert first & set(pending) <= set(kept)
@@ -215,9 +215,9 @@ def test_how_far_a_reading_has_come_is_read_as_it_was_written(reading: HistoryPr
 def test_readings_are_put_together_in_any_order(
     one: HistoryProgress, two: HistoryProgress, three: HistoryProgress
 ) -> None:
-    assert one.joined(two) == two.joined(one)
-    assert one.joined(two).joined(three) == one.joined(two.joined(three))
-    assert one.joined(one) == one
+    assert one.merge(two) == two.merge(one)
+    assert one.merge(two).merge(three) == one.merge(two.merge(three))
+    assert one.merge(one) == one
 
 
 @given(readings, readings)
@@ -256,14 +256,14 @@ def test_readings_of_discussions_are_put_together_in_any_order(
         Manifest().with_discussions(first).with_discussions(second) for first, second in ((one, two), (two, one))
     ]
     assert manifests[0] == manifests[1]
-    assert one.joined(two).joined(three) == one.joined(two.joined(three))
+    assert one.merge(two).merge(three) == one.merge(two.merge(three))
 
 
 def test_a_finished_reading_of_discussions_wins_over_one_that_began_with_it_but_not_over_a_later_one() -> None:
     began, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     done, half = DiscussionProgress(began, began, is_done=True), DiscussionProgress(began, later, "abc")
-    assert done.joined(half) == half.joined(done) == done
-    assert done.joined(DiscussionProgress(later)) == DiscussionProgress(later)
+    assert done.merge(half) == half.merge(done) == done
+    assert done.merge(DiscussionProgress(later)) == DiscussionProgress(later)
 
 
 @pytest.mark.parametrize(
@@ -282,9 +282,9 @@ def test_what_was_read_of_discussions_does_not_count_where_the_branch_went_back(
     began = datetime(2026, 1, 1, tzinfo=UTC)
     known, further = DiscussionProgress(began, began, "abc"), DiscussionProgress(began, began, is_done=True)
     went_on, went_back = Manifest(discussions=known), Manifest()
-    assert went_on.fit_discussions(further, Manifest(discussions=known)) == further
-    assert went_back.fit_discussions(further, Manifest(discussions=known)) is None
-    assert went_back.fit_discussions(further, Manifest()) == further
+    assert went_on.valid_discussions(further, Manifest(discussions=known)) == further
+    assert went_back.valid_discussions(further, Manifest(discussions=known)) is None
+    assert went_back.valid_discussions(further, Manifest()) == further
 
 
 def test_only_so_many_numbers_are_kept_of_a_reading() -> None:
@@ -313,6 +313,6 @@ def test_only_a_change_of_a_thread_that_was_compared_is_noted() -> None:
 
 def test_how_far_threads_were_compared_holds_only_where_nobody_else_began_or_went_on() -> None:
     known, further = Manifest(links=LinkProgress(50)), Manifest(links=LinkProgress(20))
-    assert known.fit_linked(10, known) == 10
-    assert further.fit_linked(10, known) is None
-    assert Manifest().fit_linked(10, Manifest()) is None
+    assert known.valid_link_progress(10, known) == 10
+    assert further.valid_link_progress(10, known) is None
+    assert Manifest().valid_link_progress(10, Manifest()) is None

@@ -167,7 +167,7 @@ def test_a_memory_of_an_earlier_version_gets_one_with_a_rebuild_or_a_search(plac
     place.put({"manifest.json": json.dumps(manifest).encode()})
     remember(place.memory(), talk(2, "quince"))
     memory = place.memory()
-    assert not memory.messages.is_there
+    assert not memory.messages.exists
     assert memory.messages.segments() == {}
     memory.rebuild_index()
     memory.commit("rebuilt")
@@ -240,7 +240,7 @@ def test_an_upgrade_that_reads_all_records_makes_one(place: Place) -> None:
     place.put({"manifest.json": json.dumps(manifest | {"layout": 2}).encode()})
     memory = place.memory()
     remember(memory, talk(2, "quince"))
-    assert place.memory().messages.is_there
+    assert place.memory().messages.exists
     assert said(place.memory(), "quince") == {(1, 1), (2, 1)}
 
 

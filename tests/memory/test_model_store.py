@@ -22,7 +22,7 @@ from bot.memory.model_store import (
     Encoder,
     LearnedModel,
     ModelUpdate,
-    embedded,
+    embed,
     read_ranking,
     read_words,
 )
@@ -109,26 +109,26 @@ def test_a_downloaded_model_adds_its_own_of_text_and_title() -> None:
 )
 def test_a_text_is_embedded_by_its_prose(body: str, expected: str) -> None:
     model = Counting()
-    embedded(thread(body=body), model)
+    embed(thread(body=body), model)
     assert model.asked == [[f"Disk\n{expected}", "Disk"]]
 
 
 def test_a_long_text_is_embedded_by_its_beginning() -> None:
     model = Counting()
-    embedded(thread(body="x" * 100_000), model)
+    embed(thread(body="x" * 100_000), model)
     assert len(model.asked[0][0]) == len("Disk\n") + MAX_EMBEDDED
 
 
 @pytest.mark.parametrize("model", [Failing(RuntimeError("a secret")), Failing(MemoryError()), Mute()])
 def test_whatever_a_model_raises_is_told_in_one_line(model: Embedder) -> None:
     with pytest.raises(WorldError, match="goes by words") as error:
-        embedded(thread(), model)
+        embed(thread(), model)
     assert "secret" not in str(error.value)
 
 
 def test_a_remedy_that_the_model_knows_is_passed_on() -> None:
     with pytest.raises(WorldError, match="download it again"):
-        embedded(thread(), Failing(WorldError("the model is damaged: download it again")))
+        embed(thread(), Failing(WorldError("the model is damaged: download it again")))
 
 
 def test_a_model_that_fails_is_not_asked_again_and_that_is_told_once() -> None:

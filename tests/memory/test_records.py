@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread import Record, Tombstone
-from bot.files import is_fit
+from bot.files import is_safe_path
 from bot.memory.places import folder_of, record_path
 from bot.memory.records import (
     CorruptRecord,
     decode_record,
     encode_record,
-    in_order,
     sort_key,
+    sorted_record_paths,
     wins,
 )
 from tests.memory.samples import at, issue
@@ -41,7 +41,7 @@ def test_a_hundred_neighbours_share_a_folder(key: int, path: str) -> None:
 def test_a_name_is_kept_where_it_can_be_the_name_of_a_file() -> None:
     assert record_path("ABC-123").endswith("/ABC-123.json")
     for odd in ("a/b", "..", ".hidden", "a b", "a" * 100, "日本", "x\n", "", "CON\x00", "\ud800"):
-        assert is_fit(record_path(odd))
+        assert is_safe_path(record_path(odd))
         assert odd not in record_path(odd) or not odd
 
 
@@ -59,15 +59,15 @@ def test_no_name_is_the_hash_of_another_one() -> None:
 def test_every_key_has_a_path_of_its_own_that_a_store_takes(keys: list[int | str]) -> None:
     paths = [record_path(key) for key in keys if isinstance(key, int) or key.isprintable()]
     assert len(set(paths)) == len(paths)
-    assert all(map(is_fit, paths))
+    assert all(map(is_safe_path, paths))
     assert all(f"/{folder_of(key)}/" in record_path(key) for key in keys)
-    assert sorted(paths) == sorted(in_order(paths))
+    assert sorted(paths) == sorted(sorted_record_paths(paths))
 
 
 def test_paths_come_in_the_order_of_the_ids_they_stand_for() -> None:
     keys = [1, 2, 10, 99, 100, 101, 999, 1000, 12_345, 1_234_567, "ABC-1", "ABC-10", "abc", "b"]
     paths = [record_path(key) for key in keys]
-    assert in_order(reversed(paths)) == paths
+    assert sorted_record_paths(reversed(paths)) == paths
     assert sorted(keys, key=sort_key) == keys
 
 
@@ -80,7 +80,7 @@ def test_files_that_hold_no_record_are_passed_over() -> None:
         "records/0000/.json",
     ]
     strange += ["records/0000/deep/1.json", "records/0000/1.json\n", "digests/0000.jsonl", "records/0000/.1.json.swp"]
-    assert in_order([*strange, "records/0000/1.json"]) == ["records/0000/1.json"]
+    assert sorted_record_paths([*strange, "records/0000/1.json"]) == ["records/0000/1.json"]
 
 
 def test_a_record_comes_back_from_its_bytes() -> None:

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from bot.domain.changes import AnswerRecord, FixInfo, Request
 from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
-from bot.memory.merge import MAX_REQUESTS, RECENT, bounded, joined, later_answer, later_fix, later_links, recent
+from bot.memory.merge import (
+    MAX_REQUESTS,
+    RECENT,
+    later_answer,
+    later_fix,
+    later_links,
+    limit_requests,
+    merge_requests,
+    recent,
+)
 from bot.memory.shards import (
     ANSWERS,
     CLUSTERS,
@@ -176,7 +185,7 @@ def written(family: StoredShard[Any], value: Any) -> dict[str, Any]:
 
 @given(st.lists(ANY_WISH, min_size=1, max_size=8))
 def test_wishes_come_back_from_their_line(wishes: list[Request]) -> None:
-    held = joined(Request(3, *values) for values in map(_without_id, wishes))
+    held = merge_requests(Request(3, *values) for values in map(_without_id, wishes))
     assert parse_requests(written(REQUESTS, held)) == (held, True)
 
 
@@ -293,7 +302,7 @@ def test_times_are_times() -> None:
     ],
 )
 def test_only_shards_are_read_as_shards(paths: list[str], found: int) -> None:
-    assert len(REQUESTS.among(paths)) == found
+    assert len(REQUESTS.select_paths(paths)) == found
 
 
 def test_a_line_in_a_shard_that_is_not_its_own_is_not_read() -> None:
@@ -306,7 +315,7 @@ def folded(batches: list[list[Request]], most: int) -> tuple[Request, ...]:
     """The batches one after the other, each time within bounds."""
     held: tuple[Request, ...] = ()
     for batch in batches:
-        held = bounded(joined(held, batch), most)
+        held = limit_requests(merge_requests(held, batch), most)
     return held
 
 
@@ -320,7 +329,7 @@ def test_wishes_are_the_same_in_whichever_order_and_parts_they_come(
     chance.shuffle(again)
     size = chance.randint(1, 5)
     parts = [again[start : start + size] for start in range(0, len(again), size)]
-    assert folded(parts, most) == bounded(joined(wishes), most)
+    assert folded(parts, most) == limit_requests(merge_requests(wishes), most)
 
 
 @given(st.lists(ANY_WISH, max_size=25, unique_by=lambda one: one.comment_id), st.integers(0, 9**9))
@@ -370,7 +379,7 @@ def test_of_one_wish_the_state_that_came_further_stands(
 ) -> None:
     base = wish(1, 7)
     for first, second in ((one, other), (other, one)):
-        assert joined([replace(base, **first)], [replace(base, **second)]) == (replace(base, **stands),)
+        assert merge_requests([replace(base, **first)], [replace(base, **second)]) == (replace(base, **stands),)
 
 
 # Bounds.
@@ -378,7 +387,7 @@ def test_of_one_wish_the_state_that_came_further_stands(
 
 def test_of_too_many_wishes_those_that_hold_stay_and_of_the_others_the_newest() -> None:
     held = [wish(1, 1, "off", state="done"), wish(1, 2, "wrong", about=(5,)), wish(1, 3, "on")]
-    kept = joined(held, [wish(1, 100 + number) for number in range(500)])
+    kept = merge_requests(held, [wish(1, 100 + number) for number in range(500)])
     assert len(kept) == MAX_REQUESTS
     assert kept[:3] == tuple(held)
     assert [one.comment_id for one in kept[3:]] == list(range(403, 600))
@@ -388,7 +397,11 @@ def test_of_too_many_wishes_those_that_hold_stay_and_of_the_others_the_newest() 
 def test_nobody_pushes_out_what_others_asked_for(name: str) -> None:
     mine = [wish(1, number, name, by="monalisa") for number in range(1, 4)]
     crowd = [wish(1, 100 + number, name, by="Hubot" if number % 2 else "hubot") for number in range(900)]
-    for kept in (joined(mine, crowd), joined(crowd, mine), recent([replace(one, at=at(9)) for one in mine + crowd])):
+    for kept in (
+        merge_requests(mine, crowd),
+        merge_requests(crowd, mine),
+        recent([replace(one, at=at(9)) for one in mine + crowd]),
+    ):
         assert {one.comment_id for one in kept} >= {1, 2, 3}
         assert len(kept) == MAX_REQUESTS
 

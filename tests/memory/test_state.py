@@ -19,7 +19,7 @@ from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from bot.memory.merge import joined, later_fix, recent
+from bot.memory.merge import later_fix, merge_requests, recent
 from tests.examples import examples
 from tests.memory.remotes import Hosted, opened
 from tests.memory.samples import ANY_FIX, ANY_WISH, Place, at, fix, issue, remember, wish
@@ -111,7 +111,7 @@ def test_memory_holds_the_same_whoever_writes_what_first(
     wishes = [one for part in parts for one in part.requests if one.state != "pending"]
     memory = place.memory()
     held = memory.requests([1, 2, 3])
-    assert held == {key: found for key in (1, 2, 3) if (found := joined(w for w in wishes if w.id == key))}
+    assert held == {key: found for key in (1, 2, 3) if (found := merge_requests(w for w in wishes if w.id == key))}
     fixes: dict[ThreadId, FixInfo] = {}
     for one in (one for part in parts for one in part.fixes):
         fixes[one.id] = later_fix(one, fixes.get(one.id))

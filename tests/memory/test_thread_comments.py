@@ -267,7 +267,7 @@ def test_a_line_that_is_damaged_costs_that_line(place: Place) -> None:
 
 
 def test_what_is_owed_is_bounded_and_read_back_as_it_was(place: Place) -> None:
-    many = Manifest().with_owed(Renewal(number, 0, 3, at(number)) for number in range(1, MAX_OWED + 9))
+    many = Manifest().with_renewals(Renewal(number, 0, 3, at(number)) for number in range(1, MAX_OWED + 9))
     assert len(many.owed) == MAX_OWED
     assert many.owed[0].id == 1
     assert decode_manifest(encode_manifest(many)).owed == many.owed
@@ -345,10 +345,10 @@ def test_the_notices_of_a_thread_are_bounded_and_in_order() -> None:
 
 
 def test_until_when_reporters_were_notified_only_moves_on_until_it_is_switched_off() -> None:
-    manifest = Manifest().with_told(at(5)).with_told(at(3)).with_told(None)
+    manifest = Manifest().with_notified(at(5)).with_notified(at(3)).with_notified(None)
     assert manifest.told_until == at(5)
     assert decode_manifest(encode_manifest(manifest)).told_until == at(5)
-    off = manifest.with_told(NOBODY)
+    off = manifest.with_notified(NOBODY)
     assert (off.told_until, b"told_until" in encode_manifest(off)) == (None, False)
 
 

@@ -268,9 +268,9 @@ def test_rare_terms_are_dropped_before_memory_is_full() -> None:
     for number in range(5_000):
         counts.add(["common", f"once-{number}", *(["often"] if number % 5 == 0 else [])])
     assert counts.threads == 5_000
-    assert counts.kept["common"] == 5_000
-    assert counts.kept["often"] >= 900
-    assert len(counts.kept) <= 100
+    assert counts.frequent["common"] == 5_000
+    assert counts.frequent["often"] >= 900
+    assert len(counts.frequent) <= 100
 
 
 def test_a_rebuild_replaces_everything_at_once_and_others_see_it(index: LanceCandidates, tmp_path: Path) -> None:

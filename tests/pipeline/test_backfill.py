@@ -18,7 +18,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.backfill import (
     CHECKPOINT_SECONDS,
     LONGEST_WAIT,
-    TOLD_EVERY,
+    PROGRESS_SECONDS,
     Clock,
     Deadline,
     HistoryRead,
@@ -105,16 +105,16 @@ def test_a_reading_that_is_not_at_its_end_says_why() -> None:
 def test_progress_tells_the_time_to_go_where_it_can_be_known(total: int | None, done: int, told: str) -> None:
     shown: list[str] = []
     times = iter([0.0])
-    pace = Deadline(Clock(lambda: next(times, 20.0), shown.append, lambda _: None), datetime.now(UTC), total=total)
-    pace.tell(done)
+    deadline = Deadline(Clock(lambda: next(times, 20.0), shown.append, lambda _: None), datetime.now(UTC), total=total)
+    deadline.show_progress(done)
     assert shown == [told]
 
 
 @pytest.mark.parametrize(
     ("seconds", "is_told", "is_over", "saves"),
     [
-        (TOLD_EVERY - 0.1, False, False, False),
-        (TOLD_EVERY, True, False, False),
+        (PROGRESS_SECONDS - 0.1, False, False, False),
+        (PROGRESS_SECONDS, True, False, False),
         (CHECKPOINT_SECONDS, True, False, True),
         (90.0, True, False, True),
         (90.1, True, True, True),
@@ -125,14 +125,16 @@ def test_a_reading_is_told_saved_and_stopped_at_its_times(
 ) -> None:
     shown: list[str] = []
     times = iter([0.0])
-    pace = Deadline(Clock(lambda: next(times, seconds), shown.append, lambda _: None), datetime.now(UTC), limit=90.0)
-    pace.tell(1)
-    assert (bool(shown), pace.is_over, pace.saves(1)) == (is_told, is_over, saves)
+    deadline = Deadline(
+        Clock(lambda: next(times, seconds), shown.append, lambda _: None), datetime.now(UTC), limit=90.0
+    )
+    deadline.show_progress(1)
+    assert (bool(shown), deadline.is_over, deadline.is_checkpoint_due(1)) == (is_told, is_over, saves)
 
 
 @pytest.mark.parametrize(("ahead", "waits"), [(LONGEST_WAIT, True), (LONGEST_WAIT + timedelta(seconds=1), False)])
 def test_a_limit_is_waited_for_if_it_ends_soon(ahead: timedelta, waits: bool) -> None:
     now, pauses = datetime.now(UTC), list[float]()
-    pace = Deadline(Clock(lambda: 0.0, lambda _: None, pauses.append), now)
-    assert pace.waits(RateLimited("the limit is reached", until=now + ahead)) is waits
+    deadline = Deadline(Clock(lambda: 0.0, lambda _: None, pauses.append), now)
+    assert deadline.wait_for(RateLimited("the limit is reached", until=now + ahead)) is waits
     assert pauses == ([ahead.total_seconds() + 1] if waits else [])

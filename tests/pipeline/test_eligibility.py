@@ -11,7 +11,7 @@ from bot.domain.changes import AnswerRecord
 from bot.domain.thread import Kind, Message, RepositoryAddress, Thread
 from bot.github.events import Event
 from bot.github.updates import Updates
-from bot.pipeline.eligibility import due, question_of, reason_to_pass
+from bot.pipeline.eligibility import due_threads, question_hash, reason_to_pass
 from bot.pipeline.run_context import RunState
 from bot.settings.schema import IgnoreSettings, Settings
 
@@ -28,13 +28,13 @@ POINTER = replace(REMARK, text="Like #3.")
 
 
 def said(thread: Thread, state: str = "said", hours: int = 0) -> AnswerRecord:
-    return AnswerRecord(7, state, NOW - timedelta(hours=hours), question=question_of(thread, PLACE))
+    return AnswerRecord(7, state, NOW - timedelta(hours=hours), question=question_hash(thread, PLACE))
 
 
 def is_due(thread: Thread, event: Event, before: AnswerRecord | None = None, within: int = 24) -> bool:
     known = {before.id: before} if before else {}
     look = RunState(event, Updates(), NOW, PLACE, known, within=timedelta(hours=within))
-    return due([thread], look) == [thread]
+    return due_threads([thread], look) == [thread]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_how_old_an_issue_may_be_can_be_set() -> None:
 
 def test_the_oldest_comes_first() -> None:
     threads = [replace(FRESH, id=number, created_at=NOW - timedelta(minutes=number)) for number in (3, 9, 5)]
-    assert [thread.id for thread in due(threads, RunState(SCHEDULE, Updates(), NOW, PLACE))] == [9, 5, 3]
+    assert [thread.id for thread in due_threads(threads, RunState(SCHEDULE, Updates(), NOW, PLACE))] == [9, 5, 3]
 
 
 def test_a_question_is_the_text_and_what_it_points_at() -> None:
     pointing = replace(FRESH, body="#1 and #2")
     again = replace(pointing, comments=(replace(POINTER, text="#2"),))
-    assert question_of(pointing, PLACE) == question_of(again, PLACE)
-    assert question_of(FRESH, PLACE) != question_of(replace(FRESH, comments=(POINTER,)), PLACE)
-    assert len(question_of(replace(FRESH, body="\ud800"), PLACE)) == 16
+    assert question_hash(pointing, PLACE) == question_hash(again, PLACE)
+    assert question_hash(FRESH, PLACE) != question_hash(replace(FRESH, comments=(POINTER,)), PLACE)
+    assert len(question_hash(replace(FRESH, body="\ud800"), PLACE)) == 16
 
 
 @pytest.mark.parametrize(

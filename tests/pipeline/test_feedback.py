@@ -14,7 +14,7 @@ from bot.domain.changes import AnswerRecord, Changes
 from bot.github.client import GitHubClient
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.feedback import MAX_READS, collect, with_reactions
+from bot.pipeline.feedback import MAX_READS, collect_feedback, with_reactions
 from bot.pipeline.outbox import DELETED
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
@@ -57,16 +57,16 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
     liked, disliked, _ = answered(github, memory, 3)
     react(github, liked, "+1", "+1", "heart", "-1")
     react(github, disliked, "-1", "confused")
-    found = collect(memory, client, NOW)
+    found = collect_feedback(memory, client, NOW)
     assert set(found) == {replace(liked, ups=2, downs=1), replace(disliked, downs=1)}
     memory.stage(Changes(answers=found))
     assert memory.commit("feedback")
-    assert collect(memory, client, NOW) == ()
+    assert collect_feedback(memory, client, NOW) == ()
 
 
 def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
     (said,) = answered(github, memory, ups=2, downs=1)
-    found = collect(memory, client, NOW)
+    found = collect_feedback(memory, client, NOW)
     assert found == (replace(said, ups=0, downs=0),)
     memory.stage(Changes(answers=found))
     memory.commit("feedback")
@@ -80,7 +80,7 @@ def test_a_comment_that_a_person_deleted_is_known_as_removed(
     assert gone.comment_id is not None
     github.delete_comment(gone.comment_id, by="octocat")
     react(github, stands, "+1")
-    assert set(collect(memory, client, NOW)) == {
+    assert set(collect_feedback(memory, client, NOW)) == {
         replace(gone, state="removed", reason=DELETED),
         replace(stands, ups=1),
     }
@@ -97,7 +97,7 @@ def test_only_comments_that_stand_and_are_neither_old_nor_just_written_are_looke
     github: FakeGitHub, client: GitHubClient, memory: Memory, passed: dict[str, Any]
 ) -> None:
     answered(github, memory, **passed)
-    assert collect(memory, client, NOW) == ()
+    assert collect_feedback(memory, client, NOW) == ()
     assert client.reads == 0
 
 
@@ -114,7 +114,7 @@ def test_a_comment_is_looked_at_from_its_tenth_minute_for_two_weeks(
     github: FakeGitHub, client: GitHubClient, memory: Memory, age: timedelta, reads: int
 ) -> None:
     answered(github, memory, at=NOW - age)
-    collect(memory, client, NOW)
+    collect_feedback(memory, client, NOW)
     assert client.reads == reads
 
 
@@ -122,7 +122,7 @@ def test_of_many_the_newest_are_looked_at(github: FakeGitHub, client: GitHubClie
     said = answered(github, memory, MAX_READS + 5)
     for one in said:
         react(github, one, "+1")
-    found = collect(memory, client, NOW)
+    found = collect_feedback(memory, client, NOW)
     assert client.reads == MAX_READS
     assert [one.id for one in found] == [one.id for one in reversed(said[5:])]
 
@@ -135,7 +135,7 @@ def test_when_github_cannot_be_asked_what_was_learned_is_kept(
     for one in said:
         react(github, one, "-1")
     github.faults.add("GET *", kind, times=None, after=2)
-    assert [one.id for one in collect(memory, client, NOW)] == [said[3].id, said[2].id]
+    assert [one.id for one in collect_feedback(memory, client, NOW)] == [said[3].id, said[2].id]
     assert client.reads == 3
 
 
@@ -168,7 +168,7 @@ def test_a_count_that_was_slow_does_not_undo_what_happened_meanwhile(
         react(github, one, "+1")
     removed, again, kept = said
     slow, fast = (Memory(FolderStore(tmp_path / "store")).open() for _ in range(2))
-    slow.stage(Changes(answers=collect(slow, client, NOW)))
+    slow.stage(Changes(answers=collect_feedback(slow, client, NOW)))
     later = replace(again, state="pending", at=NOW, text_hash="y", comment_id=None)
     fast.stage(Changes(answers=(replace(removed, state="removed"), later)))
     assert fast.commit("meanwhile")

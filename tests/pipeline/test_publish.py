@@ -21,10 +21,10 @@ from bot.pipeline.outbox import (
     NOTHING,
     SWITCHED_OFF,
     CommentPlan,
-    look_back,
-    look_for,
+    find_own,
+    find_promised,
     promise,
-    settle,
+    settle_answers,
 )
 from bot.pipeline.publish import publish_comment
 from tests.fakes.fixtures import github
@@ -227,12 +227,12 @@ def test_what_github_refuses_for_good_is_no_failure(room: Room) -> None:
 def test_ours_is_found_on_any_page_and_the_oldest_counts(room: Room) -> None:
     for count in range(220):
         room.github.comment(room.number, "hubot", f"{count}")
-    assert look_for(room.number, room.client, OWN) is None
+    assert find_own(room.number, room.client, OWN) is None
     made = [room.github.comment(room.number, BOT, TEXT) for _ in range(2)]
-    found = look_for(room.number, room.client, OWN)
+    found = find_own(room.number, room.client, OWN)
     assert found is not None
     assert found.id == made[0]
-    back, gone = look_back(room.number, NOW, room.client, OWN)
+    back, gone = find_promised(room.number, NOW, room.client, OWN)
     assert (back and back.id, gone) == (made[0], False)
 
 
@@ -240,10 +240,10 @@ def test_a_promised_comment_that_was_deleted_is_told_from_one_never_written(room
     before = room.github.comment(room.number, "hubot", "Oops")
     room.github.delete_comment(before, at="2026-01-05T11:00:00Z")
     promised = NOW + timedelta(seconds=20, microseconds=500)
-    assert look_back(room.number, promised, room.client, OWN) == (None, False)
+    assert find_promised(room.number, promised, room.client, OWN) == (None, False)
     made = room.github.comment(room.number, BOT, TEXT, at=promised)
     room.github.delete_comment(made, at=promised)
-    assert look_back(room.number, promised, room.client, OWN) == (None, True)
+    assert find_promised(room.number, promised, room.client, OWN) == (None, True)
 
 
 # -- keeping -------------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_what_is_said_in_the_summary_only_is_not_promised() -> None:
 def test_what_waits_stays_promised_whatever_stands() -> None:
     waiting = replace(SPEAKS, text="", waits="later", before=SAID)
     assert kept(waiting) == ("pending", "", 5, "")
-    assert settle({7: promise(waiting, NOW, "comment")}, {7: STANDING}, NOW - timedelta(days=1)) == {}
+    assert settle_answers({7: promise(waiting, NOW, "comment")}, {7: STANDING}, NOW - timedelta(days=1)) == {}
 
 
 def test_a_thread_that_is_passed_by_keeps_what_was_said() -> None:
@@ -328,10 +328,10 @@ def test_a_promise_that_is_renewed_keeps_its_date_and_is_tried_anew() -> None:
     ],
 )
 def test_what_became_of_an_answer(before: AnswerRecord, standing: OwnComment | None, state: str) -> None:
-    settled = settle({7: before}, {7: standing}, NOW - timedelta(days=1))
+    settled = settle_answers({7: before}, {7: standing}, NOW - timedelta(days=1))
     assert {key: one.state for key, one in settled.items()} == ({7: state} if state else {})
 
 
 def test_where_it_is_not_known_what_stands_only_age_settles() -> None:
     old = replace(PENDING, id=8, at=NOW - timedelta(days=2))
-    assert list(settle({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]
+    assert list(settle_answers({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]

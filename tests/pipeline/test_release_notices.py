@@ -14,7 +14,7 @@ from bot.domain.changes import ReleaseNotice
 from bot.domain.thread import Thread
 from bot.pipeline.backfill import Clock
 from bot.pipeline.release_notices import NoticePlan, publish_notices
-from bot.pipeline.run_context import SPEAKING
+from bot.pipeline.run_context import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
 from tests.pipeline.test_replies import BOT, REPO, Office
 
@@ -32,9 +32,9 @@ def office(tmp_path: Path) -> Iterator[Office]:
 def test_a_run_that_others_do_not_wait_for_any_more_looks_before_it_posts(office: Office, is_slow: bool) -> None:
     memory = office.memory().open()
     try:
-        seconds = SPEAKING.total_seconds() + 1 if is_slow else 1.0
+        seconds = POSTING_WINDOW.total_seconds() + 1 if is_slow else 1.0
         run = replace(office.bot(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
-        assert run.moment() == run.now + timedelta(seconds=seconds)
+        assert run.current_time() == run.now + timedelta(seconds=seconds)
         thread = memory.records([1])[1]
         assert isinstance(thread, Thread)
         plan = NoticePlan(thread, ReleaseNotice(1, "#57", "v2.3.0", run.now, trying_since=run.now), TEXT)

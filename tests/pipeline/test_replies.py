@@ -14,7 +14,7 @@ import pytest
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS, Renderer
-from bot.domain.changes import Changes, Request, is_off, redo, wrong_matches_for, wrong_pairs
+from bot.domain.changes import Changes, Request, is_off, threads_to_redo, wrong_matches_for, wrong_pairs
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
 from bot.github.events import Event
@@ -26,7 +26,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.publish import CommentResult, promise_replies, publish_replies
-from bot.pipeline.replies import DONE, FEW, ReplyPlan, prepare_replies
+from bot.pipeline.replies import DONE_REASONS, MAX_CONFIRMED, ReplyPlan, prepare_replies
 from bot.pipeline.requests import find_requests, unread_requests
 from bot.pipeline.run_context import FULL_DAY, RunContext
 from bot.reading.requests import NAMES
@@ -121,7 +121,7 @@ class Office:
     def planned(self, requests: list, bot: RunContext) -> list[ReplyPlan]:
         plans = prepare_replies(requests, bot)
         wishes = promise_replies(plans, bot)
-        self.redone = redo(wishes)
+        self.redone = threads_to_redo(wishes)
         bot.memory.stage(Changes(requests=wishes))
         return plans
 
@@ -651,8 +651,8 @@ def test_the_summary_says_in_words_what_was_asked_and_why_it_was_not_done(office
 
 
 def test_every_name_of_a_request_is_told_in_words() -> None:
-    assert set(DONE) == {*NAMES, "recall"}
-    assert [reason for reason in DONE.values() if reason not in REASONS] == []
+    assert set(DONE_REASONS) == {*NAMES, "recall"}
+    assert [reason for reason in DONE_REASONS.values() if reason not in REASONS] == []
 
 
 def test_a_question_too_many_is_left_alone_and_the_next_command_is_told(office: Office) -> None:
@@ -690,7 +690,7 @@ def test_what_changes_nothing_gets_a_reaction_only(office: Office) -> None:
 
 def test_on_and_off_for_an_hour_get_a_few_replies_and_go_on_to_count(office: Office) -> None:
     asked_for = [office.say(f"/precedent {name}") for name in ("off", "on") * 30]
-    assert [len(office.replies(comment)) for comment in asked_for] == [1] * FEW + [0] * (60 - FEW)
+    assert [len(office.replies(comment)) for comment in asked_for] == [1] * MAX_CONFIRMED + [0] * (60 - MAX_CONFIRMED)
     assert all(office.reactions(comment) == ["eyes", "rocket"] for comment in asked_for)
     assert not is_off(office.requests())
     office.github.clock.advance(3_700)

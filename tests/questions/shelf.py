@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, MessageHit, Ruling, SaidMessage
+from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, MessageHit, Ruling, ThreadMessage
 from bot.domain.digest import Digest
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.index.impacts import K1, idf
-from bot.questions.passages import said_in
+from bot.questions.passages import messages_of
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
 
@@ -68,7 +68,7 @@ class Shelf:
         openings: Mapping[CardId, str] | None = None,
         threads: Iterable[Thread] = (),
     ) -> None:
-        self._said = {one.id: said_in(one) for one in threads}
+        self._said = {one.id: messages_of(one) for one in threads}
         self._cards = {one.id: one for one in cards}
         texts = openings or {}
         self._terms = {key: _counted(one, texts.get(key, "")) for key, one in self._cards.items()}
@@ -110,7 +110,7 @@ class Shelf:
     def messages(self) -> int:
         return sum(map(len, self._said.values()))
 
-    def read(self, keys: Iterable[CardId]) -> dict[CardId, Sequence[SaidMessage]]:
+    def read(self, keys: Iterable[CardId]) -> dict[CardId, Sequence[ThreadMessage]]:
         return {key: self._said[key] for key in keys if key in self._said}
 
     def search_messages(
@@ -145,7 +145,7 @@ class Shelf:
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         return {key: self._cards[key] for key in ids if key in self._cards}
 
-    def naming(self, path: str) -> dict[CardId, tuple[str, ...]]:
+    def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
         named = {key: tuple(f for f in one.files if _is_same(f, path)) for key, one in self._cards.items()}
         return {key: files for key, files in named.items() if files}
 
@@ -154,7 +154,7 @@ class Shelf:
         made = [link for one in self._cards.values() for link in _links(one)]
         return [link for link in made if link.source in wanted or link.target in wanted]
 
-    def decided(self, limit: int) -> list[Card]:
+    def recently_decided(self, limit: int) -> list[Card]:
         newest = {
             key: max(each.at for each in one.decisions if each.at)
             for key, one in self._cards.items()

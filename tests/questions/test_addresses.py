@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.card import Card, Passage, Ruling
 from bot.domain.kinds import Kind
-from bot.questions.addresses import later_url, said_url, url_of
+from bot.questions.addresses import message_url, superseding_url, url_of
 from bot.questions.views import ending, full_row
 
 HOME = "https://github.com/octo-org/hello-world"
@@ -27,16 +27,20 @@ def card(kind: Kind, *decisions: Ruling, state: str = "open") -> Card:
 def test_each_kind_has_its_address_and_that_of_its_comments(kind: Kind, thread: str, comment: str) -> None:
     ruling = Ruling("We go with PostgreSQL.", "monalisa", "MEMBER", AT, 77, comment.replace("77", "78"))
     assert url_of(card(kind), HOME) == f"{HOME}/{thread}"
-    assert said_url(Passage(12, "monalisa", "MEMBER", AT, "So it is.", 77, kind), HOME) == f"{HOME}/{thread}{comment}"
-    assert said_url(Passage(12, "monalisa", "MEMBER", AT, "So it is.", None, kind), HOME) == f"{HOME}/{thread}"
+    assert (
+        message_url(Passage(12, "monalisa", "MEMBER", AT, "So it is.", 77, kind), HOME) == f"{HOME}/{thread}{comment}"
+    )
+    assert message_url(Passage(12, "monalisa", "MEMBER", AT, "So it is.", None, kind), HOME) == f"{HOME}/{thread}"
     (decision,) = full_row(card(kind, ruling), HOME)["decisions"]
     assert decision["url"] == f"{HOME}/{thread}{comment}"
-    assert later_url(card(kind), ruling, HOME) == f"{HOME}/{thread}{comment.replace('77', '78')}"
+    assert superseding_url(card(kind), ruling, HOME) == f"{HOME}/{thread}{comment.replace('77', '78')}"
 
 
 def test_nothing_has_an_address_where_the_repository_is_not_known() -> None:
     assert (
-        url_of(card(Kind.DISCUSSION), "") == said_url(Passage(12, "monalisa", "", AT, kind=Kind.DISCUSSION), "") == ""
+        url_of(card(Kind.DISCUSSION), "")
+        == message_url(Passage(12, "monalisa", "", AT, kind=Kind.DISCUSSION), "")
+        == ""
     )
 
 

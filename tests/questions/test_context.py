@@ -18,9 +18,9 @@ from bot.questions.context import (
     RecentConversations,
     Tier,
     history_of,
-    of_issue,
-    of_participant,
     recent_conversations,
+    threads_of_issue,
+    threads_of_participant,
     tiers_of,
 )
 from bot.questions.requests import MAX_CHARS, MIN_CHARS
@@ -135,12 +135,12 @@ def test_an_issue_has_its_thread_and_the_sessions_that_worked_on_it() -> None:
     refers = TimelineEvent("cross-referenced", before(7), source=1, source_kind=Kind.ISSUE)
     known = [thread(1, (9, "a")), thread(2, (8, "b"), events=(refers,)), thread("t", (6, "d"), kind=Kind.SESSION)]
     known += [thread("s", (7, "c"), kind=Kind.SESSION, events=(refers,))]
-    assert [one.id for one in of_issue(known, 1)] == [1, "s"]
+    assert [one.id for one in threads_of_issue(known, 1)] == [1, "s"]
 
 
 def test_a_participant_has_the_threads_in_which_they_wrote() -> None:
     known = [thread(1, (9, "a")), thread(2, (9, "a"), (8, "b")), thread(3, (9, "c"), author="OctoCat")]
-    assert [one.id for one in of_participant(known, "octocat")] == [2, 3]
+    assert [one.id for one in threads_of_participant(known, "octocat")] == [2, 3]
 
 
 # Status

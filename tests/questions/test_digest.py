@@ -13,7 +13,7 @@ from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
 from bot.domain.thread import Kind, RepositoryAddress, Thread, Tombstone
 from bot.pipeline.digest import digest_source
-from bot.questions.addresses import said_url
+from bot.questions.addresses import message_url
 from bot.questions.digest import (
     BACK,
     DECIDED,
@@ -26,8 +26,8 @@ from bot.questions.digest import (
     DigestRequest,
     DigestSection,
     SectionName,
+    count_by_week,
     maintainer_report,
-    weekly,
 )
 from bot.questions.digest_views import report_items, report_row, summary_sentence
 from bot.settings.schema import IgnoreSettings, Settings
@@ -180,7 +180,7 @@ def test_a_report_that_is_gone_is_not_shown_and_two_are_not_many(tmp_path: Path)
 def test_weeks_end_at_the_moment_of_the_report() -> None:
     week = timedelta(weeks=1)
     moments = [NOW, NOW - week + timedelta(seconds=1), NOW - week, NOW - WEEKS * week, NOW + timedelta(seconds=1)]
-    assert weekly(moments, NOW) == (*[0] * (WEEKS - 2), 1, 2)
+    assert count_by_week(moments, NOW) == (*[0] * (WEEKS - 2), 1, 2)
 
 
 # Fixed, not released
@@ -241,7 +241,7 @@ def test_a_decision_is_quoted_with_its_author(tmp_path: Path) -> None:
 def test_what_was_said_is_linked_where_it_stands(tmp_path: Path, kind: Kind, address: str) -> None:
     quote = the_only(section(tmp_path, DECIDED, replace(DECISION, kind=kind))).quote
     assert quote
-    assert said_url(quote, HOME) == f"{HOME}/{address}{DECISION.comments[0].id}"
+    assert message_url(quote, HOME) == f"{HOME}/{address}{DECISION.comments[0].id}"
 
 
 @pytest.mark.parametrize("kind", [Kind.ISSUE, Kind.DISCUSSION])

@@ -11,7 +11,7 @@ from bot.domain.answer import Context, mark, quoted_in
 from bot.domain.card import Passage
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
-from bot.questions.issue import MOST, QuestionService, about_issue, decisions_about, search_words
+from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
 from bot.recall.mentions import NO_RECORD
 from bot.settings.schema import IgnoreSettings, Settings
 from tests.recall.conftest import Remember
@@ -75,7 +75,7 @@ def test_what_nobody_spoke_of_is_not_found(memory: Memory, words: str) -> None:
 
 
 def test_an_answer_holds_five_at_most(memory: Memory) -> None:
-    assert len(search_words("report", desk(memory)).mentioned) == MOST
+    assert len(search_words("report", desk(memory)).mentioned) == MAX_THREADS
 
 
 def test_the_thread_that_is_asked_on_is_left_out(memory: Memory) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from bot.domain.card import CardId, Ending
-from bot.questions.related import IN_ALL, PER_HIT, expand
+from bot.questions.related import MAX_NEIGHBOURS, PER_HIT, expand
 from tests.questions.shelf import NOW, Shelf, card
 
 
@@ -43,5 +43,5 @@ def test_a_hit_gives_five_and_all_give_twenty() -> None:
     many = [card(key, references=(key % 6 + 1,)) for key in range(100, 200)]
     hits: list[CardId] = [1, 2, 3, 4, 5, 6]
     hops = expand(hits, Shelf([*(card(key) for key in hits), *many]))
-    assert len(hops) == IN_ALL
+    assert len(hops) == MAX_NEIGHBOURS
     assert all(sum(hop.hit == hit for hop in hops) <= PER_HIT for hit in hits)

@@ -19,7 +19,7 @@ from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.questions.requests import Issue, issue_named, keys_of
+from bot.questions.requests import Issue, keys_of, parse_issue
 from tests.cli.console import Ended, Run
 from tests.memory.remotes import bare_repository, commit
 from tests.memory.samples import issue
@@ -150,14 +150,14 @@ def test_what_is_no_issue_is_told_with_what_would_be_one(store: Path, call: Run,
 
 @pytest.mark.parametrize("name", HERE)
 def test_what_names_an_issue_is_read(name: str) -> None:
-    found = issue_named(name)
+    found = parse_issue(name)
     assert found is not None
     assert (found.number, found.repo.lower()) == (42, REPO if "/" in name else "")
 
 
 @pytest.mark.parametrize("name", NO_ISSUE)
 def test_what_names_no_issue_is_a_name(name: str) -> None:
-    assert issue_named(name) is None
+    assert parse_issue(name) is None
     assert not any(isinstance(key, int) for key in keys_of(name))
 
 
@@ -176,7 +176,7 @@ def test_an_issue_is_within_its_own_repository_and_where_nobody_knows_which_it_i
 @pytest.mark.parametrize("piece", ["a/b#", "https://a/", "https://a/b/c/issues/1", "#", "1", "a.", "-"])
 def test_a_name_of_any_length_is_read_in_no_time(piece: str) -> None:
     begun = perf_counter()
-    issue_named(piece * 100_000)
+    parse_issue(piece * 100_000)
     keys_of(piece * 100_000)
     assert perf_counter() - begun < 1
 

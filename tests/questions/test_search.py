@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.domain.card import CardId, MessageHit, Worktree
 from bot.domain.kinds import Kind
-from bot.questions.order import ThreadEvidence, merged
+from bot.questions.order import ThreadEvidence, rank_by_evidence
 from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.smart_search import smart
@@ -161,16 +161,16 @@ def hit(key: CardId, score: float, part: float, position: int = 1) -> MessageHit
 
 def test_all_words_in_one_message_go_before_most_of_them_in_a_title() -> None:
     about = {1: ThreadEvidence(10.0, 0.6, ("x",))}
-    assert [key for key, _ in merged(about, [hit(2, 8.0, 1.0)])] == [2, 1]
+    assert [key for key, _ in rank_by_evidence(about, [hit(2, 8.0, 1.0)])] == [2, 1]
 
 
 def test_a_title_that_is_in_the_opening_text_too_goes_before_a_message() -> None:
     about = {1: ThreadEvidence(10.0, 1.0, ("x",))}
-    assert [key for key, _ in merged(about, [hit(2, 10.0, 1.0), hit(1, 10.0, 1.0, 0)])] == [1, 2]
+    assert [key for key, _ in rank_by_evidence(about, [hit(2, 10.0, 1.0), hit(1, 10.0, 1.0, 0)])] == [1, 2]
 
 
 def test_the_message_with_the_most_of_the_words_stands_for_its_thread() -> None:
-    ((_, one),) = merged({}, [hit(1, 9.0, 0.5, 1), hit(1, 8.0, 1.0, 2)])
+    ((_, one),) = rank_by_evidence({}, [hit(1, 9.0, 0.5, 1), hit(1, 8.0, 1.0, 2)])
     assert one.message == hit(1, 8.0, 1.0, 2)
 
 
@@ -184,8 +184,8 @@ def test_more_evidence_never_lowers_a_thread(
 ) -> None:
     known = {key: ThreadEvidence(score, part, ()) for key, score, part in about}
     hits = [hit(*one) for one in messages]
-    few = {key: one.score for key, one in merged(known, hits[1:])}
-    found = merged(known, hits)
+    few = {key: one.score for key, one in rank_by_evidence(known, hits[1:])}
+    found = rank_by_evidence(known, hits)
     assert {key for key, _ in found} == {*known, *(one.thread for one in hits)}
     assert all(one.score >= few.get(key, 0.0) for key, one in found)
     assert [one.score for _, one in found] == sorted((one.score for _, one in found), reverse=True)

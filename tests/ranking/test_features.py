@@ -27,10 +27,10 @@ from bot.ranking.features import (
     RankedHit,
     RankingQuery,
     SharedText,
-    is_told,
-    measured,
+    is_distinctive,
+    measure,
     order_features,
-    question,
+    query_for,
     rare_terms,
 )
 from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, shipped
@@ -41,7 +41,7 @@ from tests.recall.samples import at, thread
 TITLE = "Cookie lost behind the proxy"
 WORDS = frozenset(terms(TITLE))
 RAREST = 5.0
-ASKED = question(thread(500, TITLE, "The session cookie is refused."), dict.fromkeys(WORDS, 2.0), RAREST)
+ASKED = query_for(thread(500, TITLE, "The session cookie is refused."), dict.fromkeys(WORDS, 2.0), RAREST)
 
 
 def entry(title: str = TITLE, days: float = 1, **rest: Any) -> IndexEntry:
@@ -56,11 +56,11 @@ def features(
 
 
 def asked(title: str, body: str = "", **rarity: float) -> RankingQuery:
-    return question(thread(500, title, body), {terms(word)[0]: value for word, value in rarity.items()}, RAREST)
+    return query_for(thread(500, title, body), {terms(word)[0]: value for word, value in rarity.items()}, RAREST)
 
 
 def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
-    found = question(thread(500, "Cookie lost", "A cookie of the proxy", author="hubot"), {}, 0.0)
+    found = query_for(thread(500, "Cookie lost", "A cookie of the proxy", author="hubot"), {}, 0.0)
     assert (found.title, found.body) == (frozenset(terms("cookie lost")), frozenset(terms("cookie proxy")))
     assert (found.words, found.length, found.author, found.at) == (3, 32, "hubot", at(500))
     assert found.rarest > 0, "it divides"
@@ -146,7 +146,7 @@ def test_features_are_finite_whatever_is_empty_or_happened_at_once(
     is_known: bool,
 ) -> None:
     known = dict.fromkeys(terms(f"{titles[0]} {body}"), rarest) if is_known else {}
-    one = question(thread(500, titles[0], body), known, rarest)
+    one = query_for(thread(500, titles[0], body), known, rarest)
     created, flips = ages
     other = entry(titles[1], 500 + created, length=lengths, flips=tuple(at(500 + days) for days in flips))
     found = features(other, one, best=10.0)
@@ -167,7 +167,7 @@ def rarity(frequency: int, threads: int) -> float:
 
 @pytest.mark.parametrize(("threads", "few"), [(3, LEAST_FEW), (300, LEAST_FEW), (20_000, 20_000 * FEW_SHARE)])
 def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: int, few: float) -> None:
-    one = question(thread(500, "", ""), {}, rarity(0, threads))
+    one = query_for(thread(500, "", ""), {}, rarity(0, threads))
     assert one.threads == pytest.approx(threads)
     assert one.few == pytest.approx(few)
     assert replace(one, repeats=30).few == pytest.approx(few + 30), "of what is said again nothing is common"
@@ -176,14 +176,14 @@ def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: i
 def test_of_a_word_that_one_thread_in_ten_holds_nobody_says_that_two_speak_of_it() -> None:
     for threads, held_by, expected in ((1_000, 90, True), (1_000, 110, False), (20, 11, True), (20, 14, False)):
         known = {"cooki": rarity(held_by, threads)}
-        one = question(thread(500, "Cookie"), known, rarity(0, threads))
-        assert is_told("cooki", one) is expected
-    assert not is_told("proxi", one), "what the question does not hold"
+        one = query_for(thread(500, "Cookie"), known, rarity(0, threads))
+        assert is_distinctive("cooki", one) is expected
+    assert not is_distinctive("proxi", one), "what the question does not hold"
 
 
 def titles(title: str, asked: RankingQuery, *words: str) -> float:
     hit = RankedHit(Hit(entry(title), 1.0), asked, text=SharedText(frozenset(words)))
-    return measured(CONFIDENCE_FEATURES, hit)["titles"]
+    return measure(CONFIDENCE_FEATURES, hit)["titles"]
 
 
 def test_titles_are_covered_by_the_mean_of_both_shares() -> None:

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import FOREVER, Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.ranking.features import LEAST_SHARE, RankingQuery, SharedText, order_features, question
+from bot.ranking.features import LEAST_SHARE, RankingQuery, SharedText, order_features, query_for
 from bot.ranking.order import (
     CIRCUMSTANCES,
     LEAST_TERMS,
     Candidate,
     RankedCandidates,
-    few_of_each_unknown_author,
-    in_order,
+    limit_unknown_authors,
     rank_candidates,
-    surest_first,
+    similarity_key,
+    sort_candidates,
 )
 from bot.ranking.weights import CONFIDENCE, SHOWN_FROM, RankingWeights, shipped
 from bot.recall.similar import Limits, find_candidates, judge_candidates
@@ -27,7 +27,7 @@ from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, similar, thread
 
 TITLE = "Cookie lost"
-ASKED: RankingQuery = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
+ASKED: RankingQuery = query_for(thread(500, TITLE, "behind the proxy"), {}, 5.0)
 BY_WORDS = shipped().by_words
 PLAIN = RankingWeights({"text": 4.0, "age": -1.0, "open": 2.0}, {"titles": 1.0}, -2.0, 0.25)
 NO_TEXT = SharedText()
@@ -68,23 +68,23 @@ def test_ties_go_to_the_higher_score_for_terms_then_to_the_older_then_by_id() ->
         candidate("B-1", days=2),
         candidate("B-2", days=2),
     ]
-    assert in_order(reversed(wanted)) == wanted
-    assert in_order(wanted) == wanted
+    assert sort_candidates(reversed(wanted)) == wanted
+    assert sort_candidates(wanted) == wanted
 
 
 def test_numbers_of_equal_age_are_ordered_as_numbers() -> None:
-    assert [c.entry.id for c in in_order([candidate(n) for n in (10, 9, 100)])] == [9, 10, 100]
+    assert [c.entry.id for c in sort_candidates([candidate(n) for n in (10, 9, 100)])] == [9, 10, 100]
 
 
 def test_the_surest_is_first_whatever_the_order_was_and_ties_are_as_in_order() -> None:
     wanted = [candidate(1, 0.0, sure=0.9), candidate(2, 5.0, sure=0.5), candidate(3, 4.0, sure=0.5)]
-    assert sorted((wanted[2], wanted[0], wanted[1]), key=surest_first) == wanted
+    assert sorted((wanted[2], wanted[0], wanted[1]), key=similarity_key) == wanted
 
 
 def test_candidates_are_in_the_order_of_their_scores() -> None:
     found = rank(hit(1, 5.0), hit(2, 10.0), hit(3, 10.0, days=400))
     assert ids(found) == [3, 2, 1]
-    assert found.candidates == tuple(in_order(found.candidates))
+    assert found.candidates == tuple(sort_candidates(found.candidates))
 
 
 @given(st.permutations([hit(key, score) for key, score in ((1, 9.0), (2, 9.0), (3, 8.0), (4, 1.0), (5, 0.0))]))
@@ -175,27 +175,27 @@ def test_the_evidence_is_what_it_is_said_to_be() -> None:
     hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4, "semantic": 0.6}) for key in range(1, 5)]
     found = rank(*hits, model=shipped().with_text_model)
     text = SharedText(frozenset(), errors=3, same_error=True)
-    evidence = {c.entry.id: found.judged(c, text).evidence for c in found.candidates}
+    evidence = {c.entry.id: found.judge(c, text).evidence for c in found.candidates}
     signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0}
     assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
     assert set(evidence[1]) == set(CONFIDENCE)
     assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]
-    assert "semantic" not in rank(hit(1)).judged(rank(hit(1)).candidates[0], text).evidence
+    assert "semantic" not in rank(hit(1)).judge(rank(hit(1)).candidates[0], text).evidence
 
 
 def test_hits_of_one_score_have_one_place_and_what_was_found_by_nearness_alone_has_a_share() -> None:
     found = rank(hit(1, 9.0), hit(2, 9.0), hit(3, 0.0))
-    evidence = {c.entry.id: found.judged(c, NO_TEXT).evidence for c in found.candidates}
+    evidence = {c.entry.id: found.judge(c, NO_TEXT).evidence for c in found.candidates}
     assert [evidence[key]["place"] for key in (1, 2, 3)] == [1.0, 1.0, 1 / 3]
     assert evidence[3]["share"] == log(LEAST_SHARE)
 
 
 def test_however_many_say_the_same_again_they_take_no_place() -> None:
-    asked = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
+    asked = query_for(thread(500, TITLE, "behind the proxy"), {}, 5.0)
     again = [replace(hit(key, 10.0), entry=entry(key, length=asked.length)) for key in range(2, 9)]
     other = replace(hit(1, 8.0), entry=entry(1, title="Cookies get lost"))
     found = rank_candidates([*again, other], {}, asked, PLAIN)
-    evidence = {c.entry.id: found.judged(c, NO_TEXT).evidence for c in found.candidates}
+    evidence = {c.entry.id: found.judge(c, NO_TEXT).evidence for c in found.candidates}
     assert found.scores == (8.0,)
     assert {key: one["place"] for key, one in evidence.items()} == dict.fromkeys(range(1, 9), 1.0)
 
@@ -205,13 +205,13 @@ def test_how_long_ago_something_was_opened_or_closed_is_no_evidence() -> None:
         replace(hit(1), entry=entry(1, days, flips=flips))
         for days, flips in ((490, (at(491),)), (-900, (at(-899),)), (-900, ()))
     )
-    of_all = [rank(one).judged(rank(one).candidates[0], NO_TEXT).evidence for one in (fresh, old, still_open)]
+    of_all = [rank(one).judge(rank(one).candidates[0], NO_TEXT).evidence for one in (fresh, old, still_open)]
     assert of_all[0] == of_all[1] == of_all[2]
 
 
 def test_judging_changes_nothing_but_what_it_finds() -> None:
     found = rank(hit(1))
-    one = found.judged(found.candidates[0], NO_TEXT)
+    one = found.judge(found.candidates[0], NO_TEXT)
     assert one.confidence == PLAIN.probability(one.evidence)
     assert one.similarity == PLAIN.similarity(one.confidence)
     assert replace(one, confidence=0.0, similarity=0.0, evidence={}) == found.candidates[0]
@@ -221,7 +221,7 @@ def test_judging_changes_nothing_but_what_it_finds() -> None:
 def test_the_surer_the_more_similar(errors: list[int], intercept: float, cut: float) -> None:
     model = replace(PLAIN, confidence={"errors": 1.0}, intercept=intercept).with_cut(cut)
     found = rank(hit(1), model=model)
-    less, more = (found.judged(found.candidates[0], SharedText(errors=each)) for each in errors)
+    less, more = (found.judge(found.candidates[0], SharedText(errors=each)) for each in errors)
     assert 0 <= less.confidence <= more.confidence <= 1
     assert 0 <= less.similarity <= more.similarity <= 1
     for one in (less, more):
@@ -265,7 +265,7 @@ def test_what_was_found_mostly_by_nearness_has_a_reason_in_plain_words(remember:
     asked = thread(500, *SCARCE)
     shared = find_candidates(asked, memory, None, ()).candidates[0].hit.terms
     near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"trained": 0.99})
-    rare = question(asked, dict.fromkeys(shared, 5.0), 5.0)
+    rare = query_for(asked, dict.fromkeys(shared, 5.0), 5.0)
     (found,) = judge_candidates(asked, rank_candidates([near], {}, rare, shipped().with_vectors), memory, None)
     assert set(found.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
 
@@ -274,5 +274,5 @@ def test_of_each_unknown_author_the_first_few_are_let_in_and_of_all_others_every
     strangers = [entry(key, author=name, unvouched_until=FOREVER) for key, name in enumerate(("Mona", "mona", "mona"))]
     other = entry(3, author="hubot", unvouched_until=FOREVER)
     vouched = [entry(4 + key, author="mona", unvouched_until=until) for key, until in enumerate((None, at(4), at(5)))]
-    is_let_in = few_of_each_unknown_author(at(5), 2)
+    is_let_in = limit_unknown_authors(at(5), 2)
     assert [one.id for one in (*strangers, other, *vouched) if is_let_in(one)] == [0, 1, 3, 4, 5, 6]

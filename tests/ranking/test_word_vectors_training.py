@@ -160,7 +160,7 @@ def test_the_slope_of_a_batch_is_that_of_its_loss() -> None:
             self.slope[rows] += slope
 
     seen = Watch()
-    word_vectors._one_batch(bags, seen, 0.01)  # type: ignore[arg-type]
+    word_vectors._train_batch(bags, seen, 0.01)  # type: ignore[arg-type]
     steps = np.eye(24).reshape(24, 6, 4) * 1e-5
     wide = matrix.astype(float)
     expected = [(loss(wide + step) - loss(wide - step)) / 2e-5 for step in steps]

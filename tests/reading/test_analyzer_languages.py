@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading import word_lists
-from bot.reading.analyzer import MAX_TERM, bigrams, folded, is_english, stretch, terms, tokens, without_accents
+from bot.reading.analyzer import MAX_TERM, bigrams, fold_word, is_english, matched_part, remove_accents, terms, tokens
 from tests.reading.linear import takes_linear_time
 
 
@@ -30,31 +30,31 @@ from tests.reading.linear import takes_linear_time
     ],
 )
 def test_a_word_agrees_with_itself_however_it_is_typed(written: str, typed: str) -> None:
-    assert folded(written) == folded(typed)
-    assert folded(unicodedata.normalize("NFD", written)) == folded(written)
+    assert fold_word(written) == fold_word(typed)
+    assert fold_word(unicodedata.normalize("NFD", written)) == fold_word(written)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("мой", "мои"), ("її", "іі"), ("が", "か"), ("パ", "ハ"), ("हिन्दी", "हनद"), ("각", "가")]
 )
 def test_marks_that_make_another_letter_stay(one: str, other: str) -> None:
-    assert folded(one) != folded(other)
+    assert fold_word(one) != fold_word(other)
 
 
 def test_capitals_stay_until_the_parts_of_an_identifier_are_known() -> None:
-    assert without_accents("ConexãoFalhou") == "ConexaoFalhou"
+    assert remove_accents("ConexãoFalhou") == "ConexaoFalhou"
     assert terms("ConexãoFalhou") == terms("ConexaoFalhou") == ["conexaofalhou", "conexao", "falhou"]
 
 
 @given(st.text())
 def test_folding_twice_changes_nothing_more(text: str) -> None:
-    assert folded(folded(text)) == folded(text)
-    assert without_accents(without_accents(text)) == without_accents(text)
+    assert fold_word(fold_word(text)) == fold_word(text)
+    assert remove_accents(remove_accents(text)) == remove_accents(text)
 
 
 @given(st.text(st.characters(max_codepoint=0x24F, categories=["L"]), min_size=1, max_size=12))
 def test_capitals_never_make_another_word(word: str) -> None:
-    assert folded(unicodedata.normalize("NFKC", word.upper())) == folded(
+    assert fold_word(unicodedata.normalize("NFKC", word.upper())) == fold_word(
         unicodedata.normalize("NFKC", word.upper().lower())
     )
 
@@ -109,7 +109,7 @@ WORDS = ("arquivos", "conexões", "grande", "classe", "Wörter", "fichiers", "me
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_is_shared_by_a_text_a_title_and_a_search(word: str) -> None:
     text = f"Quando abro a janela depois da atualização, não vejo {word} em nenhum menu."
-    plain = folded(word)
+    plain = fold_word(word)
     assert plain in terms(text)
     for asked in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
         assert set(terms(asked)) & set(terms(word)) <= set(terms(text))
@@ -167,12 +167,12 @@ def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
 def test_a_reader_sees_the_words_of_a_sentence_that_are_shared(
     token: str, term: str, wanted: set[str], shown: str
 ) -> None:
-    assert stretch(token, term, wanted) == shown
+    assert matched_part(token, term, wanted) == shown
 
 
 def test_the_word_lists_hold_what_they_say() -> None:
     assert {len(pair) for pair in word_lists.STOP_PAIRS} == {2}
-    assert set(map(folded, word_lists.FUNCTION_WORDS)) >= word_lists.ALSO_ENGLISH
+    assert set(map(fold_word, word_lists.FUNCTION_WORDS)) >= word_lists.ALSO_ENGLISH
     assert all(word == word.lower() for word in word_lists.FUNCTION_WORDS | word_lists.RUSSIAN_STOP_WORDS)
 
 
@@ -216,7 +216,7 @@ HOSTILE = [
 
 def test_a_long_run_is_cut_in_linear_time() -> None:
     start = process_time()
-    assert stretch("字" * 65_536, "字字", {"字字"}) == "字" * 65_536
+    assert matched_part("字" * 65_536, "字字", {"字字"}) == "字" * 65_536
     assert process_time() - start < 0.5
 
 

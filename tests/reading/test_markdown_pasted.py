@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.reading.markdown import without_pasted
+from bot.reading.markdown import without_pasted_lines
 
 PASTED = [
     "> like #12 it fails",
@@ -30,15 +30,15 @@ WRITTEN = [
 
 @pytest.mark.parametrize("line", PASTED)
 def test_quotations_and_lines_of_logs_are_left_out(line: str) -> None:
-    assert without_pasted(f"Before\n{line}\nAfter") == "Before\nAfter"
+    assert without_pasted_lines(f"Before\n{line}\nAfter") == "Before\nAfter"
 
 
 @pytest.mark.parametrize("line", WRITTEN)
 def test_what_a_person_wrote_stays(line: str) -> None:
-    assert without_pasted(line) == line
+    assert without_pasted_lines(line) == line
 
 
 @pytest.mark.parametrize("part", ["merge ", "[", "> ", "a1b2c3d ", "(2024-", "x" * 81 + " merge #"])
 def test_a_long_line_takes_no_longer_than_its_length(part: str) -> None:
     text = part * 100_000
-    assert without_pasted(text) in (text, "")
+    assert without_pasted_lines(text) in (text, "")

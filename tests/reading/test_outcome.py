@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.endings.outcome import outcome
-from bot.reading.endings.phrases import phrase_book, plain
+from bot.reading.endings.phrases import fold_for_stems, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE
 from bot.reading.markdown import statements
-from bot.recall.answer import proven
+from bot.recall.answer import apply_merge_state
 from tests.bench import endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
@@ -323,10 +323,10 @@ def test_that_it_still_happens_does_not_change_what_is_not_planned() -> None:
 
 
 def test_what_readers_think_of_a_comment_moves_the_confidence() -> None:
-    plain = said("This is expected behavior.")
-    liked = replace(plain, reactions=(("+1", 5),))
-    doubted = replace(plain, reactions=(("+1", 1), ("confused", 4)))
-    low, middle, high = (outcome(closed(comment)).confidence for comment in (doubted, plain, liked))
+    fold_for_stems = said("This is expected behavior.")
+    liked = replace(fold_for_stems, reactions=(("+1", 5),))
+    doubted = replace(fold_for_stems, reactions=(("+1", 1), ("confused", 4)))
+    low, middle, high = (outcome(closed(comment)).confidence for comment in (doubted, fold_for_stems, liked))
     assert low < middle < high
 
 
@@ -354,8 +354,8 @@ def test_a_pull_request_that_only_refers_to_the_thread_has_to_be_merged_to_be_it
     event = TimelineEvent("cross-referenced", CLOSED - timedelta(days=2), source=57, source_kind=Kind.PULL)
     found = outcome(closed(events=(event,)))
     assert (found.kind, found.fix, found.claimed) == (OutcomeKind.UNKNOWN, None, "#57")
-    assert proven(found, None) == found
-    assert (proven(found, True).kind, proven(found, True).fix) == (OutcomeKind.FIXED, "#57")
+    assert apply_merge_state(found, None) == found
+    assert (apply_merge_state(found, True).kind, apply_merge_state(found, True).fix) == (OutcomeKind.FIXED, "#57")
     merged = outcome(closed(events=(event,), closed_by="bors"))
     assert (merged.kind, merged.fix) == (OutcomeKind.FIXED, "#57")
     assert outcome(closed(events=(event,), state_reason="not_planned")).kind is OutcomeKind.NOT_PLANNED
@@ -527,7 +527,7 @@ def test_the_quick_test_holds_on_what_people_really_write(shared: Path) -> None:
     said_there = {line for thread in threads for comment in thread.comments for line in statements(comment.text)}
     for sentence in sorted(said_there)[::10]:
         for name, phrases in phrase_book().sets.items():
-            assert phrases.may_be_in(plain(sentence)) or not phrases.is_in(sentence), (name, sentence)
+            assert phrases.may_be_in(fold_for_stems(sentence)) or not phrases.is_in(sentence), (name, sentence)
 
 
 def discussion(*texts: str, marked: int | None = None, by: str = "octocat") -> Thread:

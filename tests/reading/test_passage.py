@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
-from bot.reading.passage import CUT, MOST, passage
+from bot.reading.passage import ELLIPSIS, MAX_PASSAGE, passage
 from tests.reading.linear import takes_linear_time
 
 LONG = " ".join(f"word{number}" for number in range(400))
@@ -50,8 +50,8 @@ def test_a_sentence_with_a_phrase_goes_first() -> None:
 def test_a_long_sentence_is_cut_around_the_word_and_marked(word: str, marks: tuple[bool, bool]) -> None:
     shown = cut(LONG, word)
     assert word in shown.split()
-    assert (shown.startswith(CUT), shown.endswith(CUT)) == marks
-    assert MOST // 2 < len(shown) <= MOST
+    assert (shown.startswith(ELLIPSIS), shown.endswith(ELLIPSIS)) == marks
+    assert MAX_PASSAGE // 2 < len(shown) <= MAX_PASSAGE
 
 
 def test_a_long_sentence_is_cut_where_most_words_stand() -> None:
@@ -67,7 +67,7 @@ def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
 @given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
 def test_a_passage_is_short_and_of_one_line(text: str, words: str) -> None:
     shown = cut(f"{text} cache {text}", words)
-    assert len(shown) <= MOST
+    assert len(shown) <= MAX_PASSAGE
     assert "\n" not in shown
 
 

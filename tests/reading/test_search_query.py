@@ -113,11 +113,11 @@ def test_the_order_does_not_matter(order: tuple[str, ...]) -> None:
     ],
 )
 def test_threads_are_kept_by_state_kind_and_labels(text: str, *, kept: bool) -> None:
-    assert read(text).keeps_thread(card(1, kind=Kind.ISSUE, labels=("Bug", "docs"))) is kept
+    assert read(text).matches_thread(card(1, kind=Kind.ISSUE, labels=("Bug", "docs"))) is kept
 
 
 def test_a_page_is_neither_open_nor_closed() -> None:
-    assert not read("is:closed").keeps_thread(card("docs/a.md", kind=Kind.PAGE))
+    assert not read("is:closed").matches_thread(card("docs/a.md", kind=Kind.PAGE))
 
 
 @pytest.mark.parametrize(
@@ -135,20 +135,20 @@ def test_a_page_is_neither_open_nor_closed() -> None:
     ],
 )
 def test_messages_are_kept_by_author_role_and_day(text: str, *, kept: bool) -> None:
-    assert read(text).keeps_message("Hubot", "MEMBER", DAY) is kept
-    assert read(text).is_of_messages
+    assert read(text).matches_message("Hubot", "MEMBER", DAY) is kept
+    assert read(text).has_message_filters
 
 
 def test_a_message_of_unknown_time_or_role_is_not_kept_when_that_is_asked_for() -> None:
-    assert not read("after:2026-05-03").keeps_message("hubot", "", None)
-    assert not read("role:participant").keeps_message("hubot", None, DAY)
+    assert not read("after:2026-05-03").matches_message("hubot", "", None)
+    assert not read("role:participant").matches_message("hubot", None, DAY)
 
 
 @pytest.mark.parametrize(
     ("text", "stands"), [("We use\n the SESSION   store.", True), ("session of the store", False), ("", False)]
 )
 def test_a_phrase_is_compared_without_case_and_white_space(text: str, *, stands: bool) -> None:
-    assert bool(read('"Session store"').held(text)) is stands
+    assert bool(read('"Session store"').phrases_in(text)) is stands
 
 
 @settings(deadline=None)

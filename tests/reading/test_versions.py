@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reading.versions import Version, read_version, stands
+from bot.reading.versions import Version, compare_versions, read_version
 
 MERGED = datetime(2014, 11, 2, 12, tzinfo=UTC)
 
@@ -113,7 +113,7 @@ def test_what_is_no_version_or_means_two_things_is_not_read(text: str) -> None:
     ],
 )
 def test_how_a_version_stands_to_the_release_with_the_fix(asked: str, release: str, standing: str | None) -> None:
-    assert stands(asked, release) == standing
+    assert compare_versions(asked, release) == standing
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_how_a_version_stands_to_the_release_with_the_fix(asked: str, release: s
     ],
 )
 def test_a_nightly_is_compared_by_the_day_of_the_fix(asked: str, standing: str | None) -> None:
-    assert stands(asked, "", None, MERGED) == standing
-    assert stands(asked, "v0.13.0", MERGED.replace(year=2015), MERGED) == standing
+    assert compare_versions(asked, "", None, MERGED) == standing
+    assert compare_versions(asked, "v0.13.0", MERGED.replace(year=2015), MERGED) == standing
 
 
 def test_a_nightly_before_the_release_may_have_the_fix_already() -> None:
-    assert stands("nightly 2014-11-01", "v0.13.0", MERGED) is None
-    assert stands("nightly 2014-11-09", "v0.13.0", MERGED) == "same or newer"
-    assert stands("nightly 2014-11-09", "v0.13.0") is None
+    assert compare_versions("nightly 2014-11-01", "v0.13.0", MERGED) is None
+    assert compare_versions("nightly 2014-11-09", "v0.13.0", MERGED) == "same or newer"
+    assert compare_versions("nightly 2014-11-09", "v0.13.0") is None
 
 
 # Laws
@@ -156,7 +156,7 @@ def test_the_order_is_total_antisymmetric_and_transitive(a: str, b: str, c: str)
 
 @given(VERSIONS, VERSIONS)
 def test_two_full_versions_stand_to_each_other_as_they_are_ordered(a: str, b: str) -> None:
-    there, back = stands(a, b), stands(b, a)
+    there, back = compare_versions(a, b), compare_versions(b, a)
     if there == "older":
         assert version(a) < version(b)
         assert back in (None, "same or newer")
@@ -168,4 +168,4 @@ def test_two_full_versions_stand_to_each_other_as_they_are_ordered(a: str, b: st
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_text_is_read_or_not_and_breaks_nothing(asked: str, release: str) -> None:
-    assert stands(asked, release, MERGED, MERGED) in (None, "older", "same or newer")
+    assert compare_versions(asked, release, MERGED, MERGED) in (None, "older", "same or newer")

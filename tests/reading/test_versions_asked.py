@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.domain.thread import Message, Thread
-from bot.reading.versions import asked_version
+from bot.reading.versions import reported_version
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 REPO = "octocat/hello-world"
@@ -42,7 +42,7 @@ def report(body: str = "", title: str = "It is slow", *said: Message) -> Thread:
     ],
 )
 def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str, version: str) -> None:
-    assert asked_version(report(body), REPO) == version
+    assert reported_version(report(body), REPO) == version
 
 
 @pytest.mark.parametrize(
@@ -75,29 +75,29 @@ def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str
     ],
 )
 def test_versions_of_other_things_and_those_that_work_do_not_count(body: str) -> None:
-    assert asked_version(report(body), REPO) == ""
+    assert reported_version(report(body), REPO) == ""
 
 
 def test_a_compiler_has_its_projects_name_with_a_letter_more() -> None:
     found = report("rustc 0.13.0-nightly (abcdefabc 2014-11-02 20:23:10 +0000)")
-    assert asked_version(found, "octocat/rust") == "nightly 2014-11-02"
-    assert asked_version(report("rustc 0.12.0-pre (5ad7afc2d 2014-08-24)"), "octocat/rust") == "nightly 2014-08-24"
-    assert asked_version(report("rustc 0.9"), "octocat/rust") == "0.9"
-    assert asked_version(report("Next 13.2.1"), "octocat/next.js") == "13.2.1"
+    assert reported_version(found, "octocat/rust") == "nightly 2014-11-02"
+    assert reported_version(report("rustc 0.12.0-pre (5ad7afc2d 2014-08-24)"), "octocat/rust") == "nightly 2014-08-24"
+    assert reported_version(report("rustc 0.9"), "octocat/rust") == "0.9"
+    assert reported_version(report("Next 13.2.1"), "octocat/next.js") == "13.2.1"
 
 
 def test_the_title_comes_first_and_the_authors_own_comments_last() -> None:
     stranger = Message("hubot", "NONE", AT, "Which version? I am on version 1.0.0")
     own = Message("octocat", "NONE", AT, "It is version 2.2.4.")
-    assert asked_version(report("Version: 2.3.0", "hello-world 2.2.0 is slow"), REPO) == "2.2.0"
-    assert asked_version(report("", "Slow", stranger, own), REPO) == "2.2.4"
-    assert asked_version(report("", "Slow", stranger), REPO) == ""
-    assert asked_version(report("", "Slow", replace(own, is_bot=True)), REPO) == ""
+    assert reported_version(report("Version: 2.3.0", "hello-world 2.2.0 is slow"), REPO) == "2.2.0"
+    assert reported_version(report("", "Slow", stranger, own), REPO) == "2.2.4"
+    assert reported_version(report("", "Slow", stranger), REPO) == ""
+    assert reported_version(report("", "Slow", replace(own, is_bot=True)), REPO) == ""
 
 
 def test_without_a_repository_only_what_is_called_a_version_counts() -> None:
-    assert asked_version(report("Version: 2.2.4")) == "2.2.4"
-    assert asked_version(report("hello-world 2.2.4")) == ""
+    assert reported_version(report("Version: 2.2.4")) == "2.2.4"
+    assert reported_version(report("hello-world 2.2.4")) == ""
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def test_without_a_repository_only_what_is_called_a_version_counts() -> None:
 )  # fmt: skip
 def test_a_hostile_text_is_read_in_no_time(text: str) -> None:
     started = time.perf_counter()
-    asked_version(report(text, text[:1024]), REPO)
+    reported_version(report(text, text[:1024]), REPO)
     assert time.perf_counter() - started < 0.5

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.answer import Context, Earlier, Match, Mention
+from bot.domain.answer import Context, EarlierClosing, Match, Mention
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, Outcome, OutcomeKind, Thread, Tombstone
 from bot.domain.thread_json import thread_from_archive
 from bot.memory.memory import Memory
 from bot.reading.endings.outcome import outcome
-from bot.recall.answer import as_of, fix_refs, known_endings, named, proven, with_fixes, with_version
+from bot.recall.answer import apply_merge_state, as_of, fix_number, fix_refs, known_endings, with_fixes, with_version
 from tests.examples import share
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
@@ -136,7 +136,7 @@ def test_what_the_forge_said_goes_before_what_memory_holds(remember: Remember) -
 
 def test_every_part_of_an_answer_tells_only_what_is_proven(remember: Remember) -> None:
     library = remember(closed(1), ISSUE)
-    earlier = Earlier(at(1), at(2), FIXED)
+    earlier = EarlierClosing(at(1), at(2), FIXED)
     context = Context(
         mentioned=(Mention(3, outcome=FIXED, earlier=earlier),),
         also_mentioned=(Mention(6, outcome=FIXED),),
@@ -158,11 +158,11 @@ def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
 
 
 def test_the_release_goes_with_the_fix() -> None:
-    found = proven(replace(FIXED, release="2.3"), False)
+    found = apply_merge_state(replace(FIXED, release="2.3"), False)
     assert (found.kind, found.release, found.confidence) == (OutcomeKind.UNKNOWN, None, 0.0)
-    assert proven(FIXED, True) == proven(FIXED, None) == FIXED
+    assert apply_merge_state(FIXED, True) == apply_merge_state(FIXED, None) == FIXED
     planned = Outcome(OutcomeKind.NOT_PLANNED)
-    assert proven(planned, False) == proven(planned, True) == planned
+    assert apply_merge_state(planned, False) == apply_merge_state(planned, True) == planned
 
 
 @pytest.mark.shared
@@ -184,10 +184,10 @@ def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
     with gzip.open(shared / f"{archive}.jsonl.gz", "rt", encoding="utf-8") as lines:
         threads = {one.id: one for one in map(thread_from_archive, map(json.loads, lines))}
     read = {key: outcome(one) for key, one in threads.items() if one.is_closed}
-    naming = {key: one for key, one in read.items() if named(one) is not None}
-    library = remember(*(threads[key] for key in {*naming, *map(named, naming.values())} if key in threads))
+    naming = {key: one for key, one in read.items() if fix_number(one) is not None}
+    library = remember(*(threads[key] for key in {*naming, *map(fix_number, naming.values())} if key in threads))
     told = known_endings(naming, library)
-    fixed = {key: threads.get(named(one) or 0) for key, one in told.items() if one.kind is OutcomeKind.FIXED}
+    fixed = {key: threads.get(fix_number(one) or 0) for key, one in told.items() if one.kind is OutcomeKind.FIXED}
     assert [(key, one.id) for key, one in fixed.items() if one and not one.merged_at] == []
     assert len(fixed) >= numbered, "what is named is a pull request, as far as anybody knows"
     assert all(told[key].quote == one.quote for key, one in naming.items())

@@ -5,7 +5,7 @@ from bot.memory.memory import Memory
 from bot.ranking.features import LEAST_FEW
 from bot.ranking.order import RankedCandidates
 from bot.recall.comparison import Comparison, compare
-from bot.recall.library import Library, WithoutWords
+from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, find_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import closed, similar, thread
@@ -75,12 +75,12 @@ def test_of_a_path_the_place_on_a_machine_does_not_count(remember: Remember) -> 
     assert both.shared.files == ()
 
 
-class Uncounted(WithoutWords):
+class Uncounted(RedactedLibrary):
     """A library whose index cannot count."""
 
     def __init__(self, library: Library) -> None:
         super().__init__(library, ())
-        self.held_by = lambda groups, *, before=None: {}
+        self.joint_frequency = lambda groups, *, before=None: {}
 
 
 def test_what_nobody_counted_is_common(remember: Remember) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.recall.comparison import MAX_LINE, SharedRun, read_lines, shared_runs, threes, without_lines
+from bot.recall.comparison import MAX_LINE, SharedRun, read_lines, shared_runs, trigrams, without_lines
 
 
 def runs(ours: str, theirs: str) -> list[SharedRun]:
@@ -47,7 +47,7 @@ def test_a_run_says_whether_it_is_most_of_its_line() -> None:
 
 def test_threes_are_counted_once() -> None:
     text = "a fatal error here\na fatal error here now"
-    assert threes(runs(text, text)) == {("fatal", "error", "here"), ("error", "here", "now")}
+    assert trigrams(runs(text, text)) == {("fatal", "error", "here"), ("error", "here", "now")}
 
 
 def test_lines_are_taken_out_by_their_places() -> None:
@@ -64,4 +64,4 @@ def test_each_run_stands_in_a_line_of_both(ours: str, theirs: str) -> None:
     lines = [" ".join(line.words) for line in read_lines(theirs).lines]
     for run in runs(ours, theirs):
         assert " ".join(run.words) in " ".join(run.line.words)
-        assert all(any(" ".join(three) in line for line in lines) for three in threes([run]))
+        assert all(any(" ".join(three) in line for line in lines) for three in trigrams([run]))

@@ -4,7 +4,7 @@ import pytest
 
 from bot.domain.answer import CondensedTurn
 from bot.domain.thread import Kind, OutcomeKind, RepositoryAddress, Thread, Tombstone
-from bot.recall.mentions import NO_RECORD, canonical_chain, find_mentions, mentioned_elsewhere, referenced
+from bot.recall.mentions import NO_RECORD, canonical_chain, find_mentions, mentioned_elsewhere, referenced_numbers
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -14,23 +14,23 @@ LIMITS = (3, 5_000)
 
 def test_references_are_read_from_title_body_and_comments_in_order_and_once() -> None:
     one = thread(9, "After #5", "See #3 and #5, and #9.", comments=(said("Also GH-7, not `#8`. See #3."),))
-    assert referenced(one, PLACE) == [5, 3, 7]
+    assert referenced_numbers(one, PLACE) == [5, 3, 7]
 
 
 def test_only_this_repository_counts() -> None:
     one = thread(9, body="octo-org/hello-world#4, octo-org/other#5, https://github.com/octo-org/hello-world/issues/6")
-    assert referenced(one, PLACE) == [4, 6]
-    assert referenced(one, RepositoryAddress()) == []
+    assert referenced_numbers(one, PLACE) == [4, 6]
+    assert referenced_numbers(one, RepositoryAddress()) == []
 
 
 def test_what_a_bot_said_is_no_reference_of_the_thread() -> None:
-    assert referenced(thread(9, body="#3", comments=(said("#4", is_bot=True),)), PLACE) == [3]
+    assert referenced_numbers(thread(9, body="#3", comments=(said("#4", is_bot=True),)), PLACE) == [3]
 
 
 def test_a_link_to_another_host_counts_where_github_is_reached_under_it() -> None:
     one = thread(9, body="https://git.example.com/octo-org/hello-world/issues/4")
-    assert referenced(one, PLACE) == []
-    assert referenced(one, RepositoryAddress("octo-org/hello-world", ("git.example.com",))) == [4]
+    assert referenced_numbers(one, PLACE) == []
+    assert referenced_numbers(one, RepositoryAddress("octo-org/hello-world", ("git.example.com",))) == [4]
 
 
 def test_a_mention_tells_how_it_ended(remember: Remember) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.recall.reasons import said
+from bot.recall.reasons import strip_machine_output
 from tests.examples import share
 from tests.reading.linear import takes_linear_time
 
@@ -20,17 +20,17 @@ from tests.reading.linear import takes_linear_time
     ],
 )
 def test_lines_of_machines_are_left_out(line: str) -> None:
-    assert said(f"The relay closes.\n{line}\nAgain.") == "The relay closes.\nAgain."
+    assert strip_machine_output(f"The relay closes.\n{line}\nAgain.") == "The relay closes.\nAgain."
 
 
 def test_paths_positions_prompts_and_how_a_panic_is_told_are_left_out() -> None:
     text = "mona@laptop:~$ run /home/mona/src/relay.rs and relay.rs:12:3\nthread 'main' panicked at 'no relay'"
-    assert said(text).split() == [":~$", "run", "and", "'no", "relay'"]
+    assert strip_machine_output(text).split() == [":~$", "run", "and", "'no", "relay'"]
 
 
 def test_prose_and_code_stay() -> None:
     text = "An and/or of `relay::close()`, see read_session in auth/cookie.py\n1. first\n2 more"
-    assert said(text) == text
+    assert strip_machine_output(text) == text
 
 
 PIECES = ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ", "\n#1 "]
@@ -38,4 +38,4 @@ PIECES = ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ",
 
 @pytest.mark.parametrize("piece", share(PIECES))
 def test_time_grows_with_the_text(piece: str) -> None:
-    takes_linear_time(said, piece)
+    takes_linear_time(strip_machine_output, piece)

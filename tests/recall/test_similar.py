@@ -10,7 +10,7 @@ from bot.domain.thread import Kind, Thread, Tombstone
 from bot.index.document import entry_of
 from bot.memory.memory import Memory
 from bot.reading.digest import digest
-from bot.recall.library import Library, WithoutWords
+from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, SimilarThreads, find_similar, is_next_in_series
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, similar, thread
@@ -103,7 +103,7 @@ def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: 
         assert seen[0].similarity >= LIMITS.floor
 
 
-class WithoutIndex(WithoutWords):
+class WithoutIndex(RedactedLibrary):
     """A library without an index: it has its records, and finds nothing."""
 
     def __init__(self, library: Library) -> None:

@@ -25,8 +25,8 @@ from bot.server.health import APP
 from bot.server.inbox import Inbox
 from bot.server.model import WORKER
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
-from bot.server.web import WebDoor, create_app
+from bot.server.processes import open_inbox
+from bot.server.web import WebContext, create_app
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
 from tests.ports import free_port
@@ -35,10 +35,10 @@ from tests.server.client import PASSWORD, SECRET
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def door(ledger: Inbox, options: ServerOptions) -> WebDoor:
+def door(ledger: Inbox, options: ServerOptions) -> WebContext:
     """What the server makes of its options, in a few lines."""
-    writer = GroupCommitWriter(ledger, lambda: health.close_checks(ledger, options))
-    return WebDoor(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
+    writer = GroupCommitWriter(ledger, lambda: health.refusal_reason(ledger, options))
+    return WebContext(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
 
 
 class Away(Inbox):
@@ -69,7 +69,7 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(data=given.folder, status_password=given.password, operator_password=given.operator)
-    with opened(options, "web", hurry=True) as inbox:
+    with open_inbox(options, "web", hurry=True) as inbox:
         ledger = Away(inbox.database, "web", inbox.now)
         ledger.sign = options.data / "away"
         made = door(ledger, options)

@@ -106,7 +106,7 @@ def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant)
 def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     ledger.put([arrival])
     ledger.time = arrival.received_at + 340
-    ledger.installations().seen(arrival.repository, arrival.name, private=arrival.private)
+    ledger.installations().store_repository(arrival.repository, arrival.name, private=arrival.private)
     work = ledger.begin(leased(ledger, arrival.repository))
     assert work is not None
     ledger.time += 2_600

@@ -1,12 +1,12 @@
-"""Kill the server again and again while deliveries come in, and look whether each was answered, once.
+"""Kill the server again and again while deliveries come in, and check that each one was answered exactly once.
 
 python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
 
-Somebody opens issues that the past of their repository has an answer to, in some repositories, and GitHub tells of
-each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers
-that run by themselves, each with a folder of its own, and are started anew within a second. At the end each delivery
-that was answered with 202 has to be done, each issue of them to have one comment of ours and its record in a memory
-that is sound, and the issues that the server did not hear of at most one comment.
+Issues are opened in several repositories whose history has an answer to them, and GitHub reports each to the server.
+Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both; on PostgreSQL one of two workers that
+run by themselves, each with a folder of its own. They start again within a second. At the end, each delivery that was
+answered with 202 must be done (those that the server gave up after five kills are replayed), its issue must have one
+comment of ours and a record in a sound memory, and an issue the server never heard of at most one comment.
 --standin: with runs that do nothing, so without comments.
 """
 
@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.server.model import WORKER
+from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
+from bot.server.model import WORKER, Delivery
 from bot.server.queue import LEASE
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
@@ -102,6 +103,7 @@ class Campaign:
     sent: list[Sent] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
+    given_up: list[Delivery] = field(default_factory=list)
     struck: float = 0.0
     """Seconds until the last kill."""
 
@@ -194,7 +196,26 @@ class Campaign:
         sending.join()
         end = time.monotonic() + PATIENCE
         while self.faults() and time.monotonic() < end:
+            self.replay_given_up()
             time.sleep(1)
+
+    def replay_given_up(self) -> None:
+        """Replay the deliveries that were killed five times alone, as an operator would."""
+        if dead := [row for row in self.stage.rows() if row.reason == NEVER_ENDED]:
+            self.given_up += dead
+            numbers = [str(row.seq) for row in dead]
+            done = self.stage.run("deliveries", "replay", *numbers, "--why", "killed by the campaign")
+            assert done.returncode == 0, done.stderr
+
+    def given_up_early(self) -> list[str]:
+        """Deliveries that were given up although fewer runs of their repository were killed since they arrived."""
+        killed = [run for run in self.runs() if not run.ended]
+        found = []
+        for row in self.given_up:
+            mine = [run for run in killed if run.repository == row.repository.text and run.began >= row.received_at]
+            if len(mine) < MOST_ALONE:
+                found.append(f"{row.id} was given up after {len(mine)} kills")
+        return found
 
     def faults(self) -> list[str]:
         """What is wrong by now with the deliveries."""
@@ -237,13 +258,15 @@ def told(campaign: Campaign, seconds: float) -> list[str]:
     """The faults, after lines about what happened."""
     runs, kills = campaign.runs(), campaign.kills
     waited = waits(runs, kills)
-    faults = [*campaign.faults(), *campaign.forgotten(), *overlapping(runs, kills)]
+    faults = [*campaign.faults(), *campaign.forgotten(), *campaign.given_up_early(), *overlapping(runs, kills)]
     late = [each for each in waited if each > LONGEST] if campaign.machines else []
     faults += [f"a repository was begun anew after {each:.1f} s" for each in late]
     answered = Counter(each.status for each in campaign.sent)
     each = campaign.struck / max(1, len(kills))
     print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
     print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(runs)} runs")
+    if campaign.given_up:
+        print(f"{len(campaign.given_up)} deliveries killed {MOST_ALONE} times alone, given up, and replayed at the end")
     if waited:
         middle = statistics.median(waited)
         print(f"{len(waited)} runs killed; begun anew after {middle:.1f} s (median), {max(waited):.1f} s (longest)")

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.server.inbox import Inbox
-from bot.server.log import guarded
+from bot.server.log import run_guarded
 from bot.server.model import Lease, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from bot.server.worker import Worker
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
@@ -208,12 +208,12 @@ def main(folder: Path, database: str = "") -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with opened(ServerOptions(data=folder, database_url=database), name) as inbox:
+    with open_inbox(ServerOptions(data=folder, database_url=database), name) as inbox:
         booker = Booker(inbox, folder)
         print("ready", flush=True)
         Worker(
-            inbox, lambda lease: print(guarded(lambda: booker.book(lease)), end="", file=sys.stderr), stop, JOBS
-        ).live()
+            inbox, lambda lease: print(run_guarded(lambda: booker.book(lease)), end="", file=sys.stderr), stop, JOBS
+        ).run_until_stopped()
         os._exit(0)
 
 

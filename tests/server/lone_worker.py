@@ -18,7 +18,7 @@ from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
 from bot.server.model import Lease, PendingWork, Result, RunReport
-from bot.server.worker import Ended, Worker
+from bot.server.worker import Worker, WorkerExit
 
 SECONDS = 0.1
 FAILS = 23
@@ -65,8 +65,8 @@ def work(url: str, folder: Path, name: str, mode: str) -> int:
 
     diary.note("up", name)
     try:
-        Worker(inbox, run, threading.Event(), jobs=8).live()
-    except Ended as error:
+        Worker(inbox, run, threading.Event(), jobs=8).run_until_stopped()
+    except WorkerExit as error:
         diary.note("lost its place", name)
         os._exit(error.code)
     return 0

@@ -45,7 +45,7 @@ class TownIndex:
 
         def told(repository: RepositoryKey, threads: Collection[int], gone: Collection[ThreadId]) -> None:
             self.told.append((repository, sorted(threads)))
-            OrganisationRegister(self.town.here.inbox).changed(repository, threads, gone)
+            OrganisationRegister(self.town.here.inbox).note_changed(repository, threads, gone)
 
         return replace(self.town.dependencies, options=options, organisation=self.guard, indexed=told)
 
@@ -60,7 +60,7 @@ class TownIndex:
         work_on(lease, self.dependencies)
 
     def waiting(self) -> int:
-        found = self.changes.waiting()
+        found = self.changes.backlog()
         assert found is not None, "it is switched off"
         return found[0]
 

@@ -72,7 +72,7 @@ class Places:
     def know(self, *repositories: RepositoryKey) -> None:
         """The repositories have had runs."""
         for repository in repositories:
-            self.register.seen(repository, f"octocat/{repository.number}", private=False)
+            self.register.store_repository(repository, f"octocat/{repository.number}", private=False)
             self.arrive(repository)
             work = self.begin(repository)
             self.inbox.end(work, [], RunReport())
@@ -107,7 +107,7 @@ def places(github: FakeGitHub, inbox: Inbox | None = None) -> Places:
 
 def known_at(here: Places, repository: RepositoryKey, cursor: Instant) -> None:
     """The repository has read so far."""
-    here.register.seen(repository, HELLO, private=False)
+    here.register.store_repository(repository, HELLO, private=False)
     here.arrive(repository)
     work = here.begin(repository)
     here.inbox.end(work, [], RunReport(cursor=cursor))
@@ -161,7 +161,7 @@ def sweep(here: Places, after: int = 0, api: App | None = None) -> ResyncResult:
     """One sweep, so many milliseconds later; returns when all it asked for has come."""
     here.clock.now += after
     before = len(here.github.hooks.deliveries)
-    swept = resync(here, api).once(here.clock.now)
+    swept = resync(here, api).run(here.clock.now)
     deadline = time.monotonic() + 10
     while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)

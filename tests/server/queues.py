@@ -53,12 +53,12 @@ class Losing(WorkQueue):
     left = 0
 
     def add(
-        self, adding: Transaction, works: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
+        self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
     ) -> None:
         self.left -= 1
         if self.left < 0:
             raise ConnectionError("lost")
-        super().add(adding, works, unread)
+        super().add(transaction, items, unread)
 
 
 class FileInbox(Inbox):
@@ -90,7 +90,7 @@ class Queue:
         """A worker that hands what it leases to ``run`` within the block."""
         database, ended = Database(self.url), list[object]()
         made = Worker(Inbox(database, worker, self.clock), run, threading.Event(), jobs)
-        thread = threading.Thread(target=lambda: ended.append(made.live()), daemon=True)
+        thread = threading.Thread(target=lambda: ended.append(made.run_until_stopped()), daemon=True)
         thread.start()
         try:
             yield made
@@ -205,7 +205,7 @@ def made_file() -> Path:
 
 def prepared_file(folder: Path) -> Path:
     """An SQLite database to be copied: to make one takes a second."""
-    database = Database.within(folder)
+    database = Database.in_folder(folder)
     database.make_tables()
     database.close()
     with contextlib.closing(sqlite3.connect(folder / "queue.sqlite")) as made:

@@ -146,7 +146,7 @@ class ServerStage:
     @contextlib.contextmanager
     def inbox(self) -> Iterator[Inbox]:
         """The server's own."""
-        made = Database(self.database) if self.database else Database.within(self.data)
+        made = Database(self.database) if self.database else Database.in_folder(self.data)
         try:
             yield Inbox(made, "stage", clock)
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.access import Access, Denied, Role, is_from_own_page, knows, role_of
+from bot.server.access import Access, AccessDenied, Role, has_credentials, is_from_own_page, role_of
 from bot.server.options import ServerOptions
 from tests.server.client import PASSWORD, knowing, once
 from tests.server.doorway import running
@@ -27,8 +27,8 @@ def headers(password: str, **more: str) -> dict[str, str]:
 def operated(method: str = "POST", options: ServerOptions = OPTIONS, **more: str) -> Role | int:
     """The role in which a request of the operator may change something, or the status of the answer."""
     password = more.pop("password", OPERATOR)
-    found = Access(lambda: options).change(method, headers(password, **more), NEAR)
-    return found.status if isinstance(found, Denied) else found
+    found = Access(lambda: options).authorize_change(method, headers(password, **more), NEAR)
+    return found.status if isinstance(found, AccessDenied) else found
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_a_password_gives_one_role_and_none_gives_none(look: str, operate: str, 
 
 
 def test_a_password_that_is_none_is_known_by_nobody() -> None:
-    assert not knows(headers("")["authorization"], "precedent", "")
-    assert knows(headers("x")["authorization"], "precedent", "x")
+    assert not has_credentials(headers("")["authorization"], "precedent", "")
+    assert has_credentials(headers("x")["authorization"], "precedent", "x")
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_without_an_operators_password_nobody_operates() -> None:
 
 def test_wrong_passwords_in_a_row_have_to_wait_whatever_they_are_for() -> None:
     access = Access(lambda: OPTIONS)
-    found = [access.operator(headers("a guess"), ("203.0.113.7", 1)) for _ in range(6)]
-    assert [each.status for each in found if isinstance(each, Denied)] == [401] * 5 + [429]
-    assert access.operator(headers(OPERATOR), NEAR) is Role.OPERATE
+    found = [access.require_operator(headers("a guess"), ("203.0.113.7", 1)) for _ in range(6)]
+    assert [each.status for each in found if isinstance(each, AccessDenied)] == [401] * 5 + [429]
+    assert access.require_operator(headers(OPERATOR), NEAR) is Role.OPERATE
 
 
 # -- by HTTP -------------------------------------------------------------------------------------------------------

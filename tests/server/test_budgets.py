@@ -14,11 +14,11 @@ from bot.errors import WorldError
 from bot.github.budget import RESERVE, Rate
 from bot.github.errors import CORE, GRAPHQL, HISTORY
 from bot.github.events import Event
-from bot.server.budgets import Budgets, Scarcest
+from bot.server.budgets import Budgets, ScarcestLimit
 from bot.server.database import Database
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
-from bot.server.metrics import Answered, text
+from bot.server.metrics import ReceiveHistogram, render
 from bot.server.model import DAY, HOUR, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.reconcile import reconcile
 from bot.server.status_page import status_page
@@ -54,8 +54,8 @@ def test_the_newest_window_wins_and_within_one_the_lowest(queue: Queue) -> None:
     ]
     for given, left, over in told:
         budgets.store(7, {CORE: given})
-        assert budgets.of(7)[CORE] == rate(left, over)
-    assert budgets.of(8) == {}
+        assert budgets.rates(7)[CORE] == rate(left, over)
+    assert budgets.rates(8) == {}
 
 
 def test_workers_that_store_at_once_keep_the_lowest(queue: Queue) -> None:
@@ -74,7 +74,7 @@ def test_workers_that_store_at_once_keep_the_lowest(queue: Queue) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = queue.inbox.budgets().of(7)
+    found = queue.inbox.budgets().rates(7)
     assert {name: each.left for name, each in found.items()} == {CORE: lowest, GRAPHQL: 3991}
 
 
@@ -82,7 +82,7 @@ def test_a_window_that_is_over_is_not_known_any_more_and_deleted_later(queue: Qu
     budgets = queue.inbox.budgets()
     budgets.store(7, {CORE: rate(3, queue.clock() + HOUR)})
     queue.clock.ahead = HOUR + 1000
-    assert budgets.of(7) == {}
+    assert budgets.rates(7) == {}
     assert budgets.scarcest() == []
     queue.inbox.purge(queue.clock() + DAY)
     with queue.inbox.database.transaction() as asking:
@@ -96,7 +96,7 @@ def test_a_run_stores_what_it_saw_with_its_results_or_not_at_all(queue: Queue) -
     lost = replace(work, lease=replace(work.lease, id="another"))
     assert not queue.inbox.end(lost, all_done(lost), RunReport(rates={CORE: rate(1, queue.clock() + HOUR)}))
     assert queue.inbox.end(work, all_done(work), RunReport(rates=seen))
-    assert queue.inbox.budgets().of(REPOSITORY.installation) == seen
+    assert queue.inbox.budgets().rates(REPOSITORY.installation) == seen
 
 
 def begun(queue: Queue, repository: RepositoryKey) -> PendingWork:
@@ -121,7 +121,7 @@ def test_a_long_reading_passes_its_numbers_on(queue: Queue) -> None:
     reset = str((queue.clock() + HOUR // 2) // 1000)
     for left in range(60):
         found.note({"x-ratelimit-remaining": str(4000 - left), "x-ratelimit-limit": "5000", "x-ratelimit-reset": reset})
-    assert queue.inbox.budgets().of(7)[CORE].left == 3951
+    assert queue.inbox.budgets().rates(7)[CORE].left == 3951
 
 
 # -- the queue while history rests ---------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
     assert min(before) > kept - 2 * step, "the other worker may have had a request on its way"
     rest = left(town, resource, installation)
     assert kept - 2 * (step + (OTHERWISE if resource == CORE else 0)) <= rest < kept
-    shared = town.here.inbox.budgets().of(installation)[resource]
+    shared = town.here.inbox.budgets().rates(installation)[resource]
     assert shared.left == rest
     assert shared.ends is not None
     with town.here.inbox.database.transaction() as asking:
@@ -336,7 +336,7 @@ def test_history_leaves_the_reserve_and_urgent_work_goes_on(town: Town, resource
 def test_the_row_of_a_repository_shows_what_its_installation_has_left(queue: Queue) -> None:
     known, now = queue.inbox.installations(), queue.clock()
     for number in (7, 8, 9):
-        known.seen(RepositoryKey(number, 70), f"octo-org/app-{number}", private=False)
+        known.store_repository(RepositoryKey(number, 70), f"octo-org/app-{number}", private=False)
     queue.inbox.budgets().store(7, {CORE: rate(4321, now + HOUR // 2), GRAPHQL: rate(4900, now + HOUR // 2)})
     queue.inbox.budgets().store(8, {CORE: rate(12, now - 5000), GRAPHQL: rate(4900, now + HOUR // 2)})
     page = status_page(queue.inbox, [], now)
@@ -346,17 +346,17 @@ def test_the_row_of_a_repository_shows_what_its_installation_has_left(queue: Que
 
 def test_what_is_left_is_exported_and_shown_without_a_name(queue: Queue) -> None:
     end, budgets = queue.clock() + HOUR // 2, queue.inbox.budgets()
-    assert b"precedent_api_requests_left{" not in text(queue.inbox, Answered(), queue.clock())
+    assert b"precedent_api_requests_left{" not in render(queue.inbox, ReceiveHistogram(), queue.clock())
     assert "limits in this hour" not in status_page(queue.inbox, [], queue.clock())
-    queue.inbox.installations().installed(7, "octo-org", "active")
+    queue.inbox.installations().store_installation(7, "octo-org", "active")
     budgets.store(7, {CORE: rate(4321, end), GRAPHQL: rate(4900, end)})
     assert (
         "Left of GitHub&#39;s limits in this hour: 4,321 of 5,000 requests and 4,900 of 5,000 points of GraphQL."
         in (status_page(queue.inbox, [], queue.clock()))
     )
     budgets.store(8, {CORE: rate(12_000, end, 12_500)})
-    assert budgets.scarcest() == [Scarcest(CORE, 4321, 5000, 2), Scarcest(GRAPHQL, 4900, 5000, 1)]
-    page = text(queue.inbox, Answered(), queue.clock()).decode()
+    assert budgets.scarcest() == [ScarcestLimit(CORE, 4321, 5000, 2), ScarcestLimit(GRAPHQL, 4900, 5000, 1)]
+    page = render(queue.inbox, ReceiveHistogram(), queue.clock()).decode()
     assert 'precedent_api_requests_left{resource="core"} 4321.0' in page
     assert 'precedent_api_requests_left{resource="graphql"} 4900.0' in page
     assert "octo-org" not in page

@@ -22,7 +22,7 @@ def clones(tmp_path: Path) -> CloneCache:
 
 
 def fill(clones: CloneCache, repository: RepositoryKey, megabytes: int, at: float = 0) -> Path:
-    with clones.borrowed(repository) as folder:
+    with clones.borrow(repository) as folder:
         (folder / "pack").write_bytes(b"x" * (megabytes * 1_000_000 - 100_000))
     if at:
         os.utime(folder / "used", (at, at))
@@ -31,9 +31,9 @@ def fill(clones: CloneCache, repository: RepositoryKey, megabytes: int, at: floa
 
 def test_what_a_run_leaves_the_next_one_of_its_repository_finds(clones: CloneCache) -> None:
     fill(clones, REPOSITORIES[0], 1)
-    with clones.borrowed(REPOSITORIES[0]) as folder:
+    with clones.borrow(REPOSITORIES[0]) as folder:
         assert (folder / "pack").exists()
-    with clones.borrowed(REPOSITORIES[1]) as folder:
+    with clones.borrow(REPOSITORIES[1]) as folder:
         assert list(folder.iterdir()) == []
 
 
@@ -48,14 +48,14 @@ def test_those_that_were_not_used_for_longest_go_when_there_are_too_many(clones:
 
 def test_one_that_is_at_work_stays(clones: CloneCache, tmp_path: Path) -> None:
     fill(clones, REPOSITORIES[0], 2, 100.0)
-    with CloneCache(tmp_path, 3).borrowed(REPOSITORIES[0]) as held:
+    with CloneCache(tmp_path, 3).borrow(REPOSITORIES[0]) as held:
         fill(clones, REPOSITORIES[1], 2)
         assert (held / "pack").exists()
 
 
 def test_who_comes_second_has_an_empty_one_of_his_own_that_goes_again(clones: CloneCache, tmp_path: Path) -> None:
     fill(clones, REPOSITORIES[0], 1)
-    with clones.borrowed(REPOSITORIES[0]) as first, CloneCache(tmp_path, 3).borrowed(REPOSITORIES[0]) as second:
+    with clones.borrow(REPOSITORIES[0]) as first, CloneCache(tmp_path, 3).borrow(REPOSITORIES[0]) as second:
         assert first != second
         assert list(second.iterdir()) == []
     assert not second.exists()
@@ -66,12 +66,12 @@ def test_one_that_was_forgotten_is_empty(clones: CloneCache) -> None:
     fill(clones, REPOSITORIES[0], 1)
     clones.forget(REPOSITORIES[0])
     clones.forget(REPOSITORIES[1])
-    with clones.borrowed(REPOSITORIES[0]) as folder:
+    with clones.borrow(REPOSITORIES[0]) as folder:
         assert list(folder.iterdir()) == []
 
 
 def test_one_with_too_many_packs_is_made_anew(clones: CloneCache) -> None:
-    with clones.borrowed(REPOSITORIES[0]) as folder:
+    with clones.borrow(REPOSITORIES[0]) as folder:
         for number in range(MOST_PACKS + 1):
             (folder / f"{number}.pack").touch()
     assert not folder.exists()
@@ -96,13 +96,13 @@ def test_a_run_that_fails_leaves_its_clone_and_gives_it_back(clones: CloneCache)
 
     def failing() -> None:
         nonlocal folder
-        with clones.borrowed(REPOSITORIES[0]) as folder:
+        with clones.borrow(REPOSITORIES[0]) as folder:
             (folder / "pack").touch()
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         failing()
-    with clones.borrowed(REPOSITORIES[0]) as again:
+    with clones.borrow(REPOSITORIES[0]) as again:
         assert again == folder
         assert (again / "pack").exists()
 

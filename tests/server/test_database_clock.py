@@ -12,7 +12,7 @@ from bot.errors import WorldError
 from bot.server.database import Database, DatabaseClock, machine_clock
 from bot.server.model import Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.server import postgres
 from tests.server.queues import REPOSITORY, arrival, leased, until
 
@@ -26,7 +26,7 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, off: int
 ) -> None:
     options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
-    with opened(options, "right") as right:
+    with open_inbox(options, "right") as right:
         right.put([arrival("now"), arrival("later")])
         work = right.begin(leased(right, REPOSITORY))
         assert work is not None
@@ -37,7 +37,7 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
         ]
         right.end(work, results, RunReport())
     monkeypatch.setattr(time, "time_ns", lambda: REAL() + off * 1_000_000)
-    with opened(options, "off") as other:
+    with open_inbox(options, "off") as other:
         work = other.begin(leased(other, REPOSITORY))
         assert work is not None
         assert [each.id for each in work.deliveries] == ["9:now"]
@@ -45,8 +45,8 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
 
 
 def test_the_clock_of_sqlite_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = DatabaseClock(Database.within(tmp_path))
-    with clock.kept():
+    clock = DatabaseClock(Database.in_folder(tmp_path))
+    with clock.keep_current():
         assert abs(clock() - machine_clock()) < 1_000
         monkeypatch.setattr(time, "time_ns", lambda: REAL() + HOUR * 1_000_000)
         assert abs(clock() - machine_clock()) < 1_000
@@ -58,7 +58,7 @@ def test_the_time_goes_on_while_the_database_is_away(tmp_path: Path) -> None:
     with server.database() as url:
         database = Database(url)
         clock = DatabaseClock(database)
-        with clock.kept(0.05):
+        with clock.keep_current(0.05):
             before = clock()
             server.halt()
             until(lambda: clock() > before + 300, 10)
@@ -66,7 +66,7 @@ def test_the_time_goes_on_while_the_database_is_away(tmp_path: Path) -> None:
             assert abs(clock() - machine_clock()) < 2_000
             assert time.monotonic() - began < 0.1, "nobody waits for it"
             with pytest.raises(WorldError):
-                clock.ask()
+                clock.sync()
         database.close()
         server.start()
     server.stop()

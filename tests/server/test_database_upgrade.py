@@ -12,7 +12,7 @@ import pytest
 
 from bot.domain.organisation import Visibility
 from bot.errors import UserError
-from bot.server.database import MOVES, OURS, RENAMES, VERSION, Database, machine_clock
+from bot.server.database import OURS, RENAMES, UPGRADES, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
 from tests.server.queues import REPOSITORY, all_done, arrival, keys, leased
@@ -232,7 +232,7 @@ def test_a_repository_of_version_4_counts_as_private_and_shares_with_none_until_
     database = Database(database_url)
     database.make_tables()
     inbox = Inbox(database, "one", machine_clock)
-    inbox.installations().seen(REPOSITORY, "octo-org/hello-world", private=False)
+    inbox.installations().store_repository(REPOSITORY, "octo-org/hello-world", private=False)
     with database.transaction() as changing:
         for change in (
             "alter table repositories drop column visibility",
@@ -282,7 +282,7 @@ def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> Non
 
 
 def test_upgrades_from_version_4_on_only_add_so_that_older_processes_can_finish_meanwhile() -> None:
-    later = [statement for version, statements in MOVES.items() if version > 4 for statement in statements]
+    later = [statement for version, statements in UPGRADES.items() if version > 4 for statement in statements]
     adds = re.compile(r"alter table \w+ add column \w+ \w+ not null default \S+")
     assert [statement for statement in later if not adds.fullmatch(statement)] == []
     assert max(RENAMES) == 4

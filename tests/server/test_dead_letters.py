@@ -66,7 +66,7 @@ def test_a_filter_selects(queue: Queue, wanted: DeliveryFilter, numbers: list[in
     put_aside(queue, AWAY, 10, 20)
     put_aside(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
-    queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
+    queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
     with queue.inbox.database.transaction() as asking:
         assert select_numbers(asking, wanted) == numbers
         assert [row.seq for row in select_deliveries(asking, wanted, 3)] == numbers[::-1][:3]
@@ -78,7 +78,7 @@ def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
     queue.inbox.drop([1], "for the test")
     put_aside(queue, HOSTILE, 5)
     away = put_aside(queue, AWAY, 10, 30) + put_aside(queue, AWAY, 20, repository=OTHER)
-    queue.inbox.installations().seen(OTHER, "octo-org/renamed", private=True)
+    queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
     assert first.names == ("octo-org/hello-world", "octo-org/renamed"), "the one with more of them first"

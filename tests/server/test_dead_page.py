@@ -9,7 +9,7 @@ import pytest
 
 from bot.server.access import Role
 from bot.server.dead_letters import Operation, replay_or_drop
-from bot.server.dead_page import GROUPS, NEWEST, DeadView, dead_page, operation_of
+from bot.server.dead_page import GROUPS, NEWEST, DeadView, dead_page, parse_operation
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.model import Result, RunReport
 from bot.server.status_page import PAGE, dead_link, delivery_page, policy, status_page
@@ -76,7 +76,7 @@ def test_each_button_does_what_it_says() -> None:
     group = [fields for fields in asked if fields.get("reason") == HOSTILE]
     assert [fields["action"] for fields in group] == ["replay", "drop"]
     for fields, after in ((one, ["dead", "waiting", "dead"]), (group[1], ["dropped", "waiting", "dropped"])):
-        wanted = operation_of(fields | {"why": "archived"}, "octocat")
+        wanted = parse_operation(fields | {"why": "archived"}, "octocat")
         assert wanted is not None
         replay_or_drop(ledger, wanted)
         assert states(ledger)[:3] == after
@@ -93,7 +93,7 @@ def test_what_was_put_aside_after_the_page_was_shown_is_not_dropped_with_its_gro
     work = ledger.begin(leased(ledger, again[0].repository))
     assert work is not None
     ledger.end(work, [Result(each.seq, "dead", AWAY) for each in work.deliveries], RunReport())
-    wanted = operation_of(drop, "octocat")
+    wanted = parse_operation(drop, "octocat")
     assert wanted is not None
     replay_or_drop(ledger, wanted)
     assert states(ledger)[:2] == ["dropped", "dead"]
@@ -102,7 +102,7 @@ def test_what_was_put_aside_after_the_page_was_shown_is_not_dropped_with_its_gro
 def test_one_that_is_no_longer_dead_is_not_dropped() -> None:
     ledger = dead(AWAY)
     replay_or_drop(ledger, Operation("replay", "octocat", [1]))
-    wanted = operation_of({"number": "1", "action": "drop"}, "octocat")
+    wanted = parse_operation({"number": "1", "action": "drop"}, "octocat")
     assert wanted is not None
     assert replay_or_drop(ledger, wanted).seq == 0
     assert states(ledger)[0] == "waiting"
@@ -124,11 +124,11 @@ def test_one_that_is_no_longer_dead_is_not_dropped() -> None:
     ],
 )
 def test_an_incomplete_form_asks_for_nothing(form: dict[str, str]) -> None:
-    assert operation_of(form, "octocat") is None
+    assert parse_operation(form, "octocat") is None
 
 
 def test_line_ends_of_a_reason_come_back_as_browsers_send_them() -> None:
-    wanted = operation_of({"action": "drop", "reason": "two\r\nlines", "seen": "5"}, "octocat")
+    wanted = parse_operation({"action": "drop", "reason": "two\r\nlines", "seen": "5"}, "octocat")
     assert wanted is not None
     assert wanted.chosen == DeliveryFilter("dead", reason="two\nlines", ended=5)
 
@@ -150,7 +150,7 @@ def test_a_group_without_a_reason_is_one_of_its_own() -> None:
     assert "No reason is known" in text_of(page(ledger))
     replay, drop = (fields for fields in forms(page(ledger)) if fields.get("reason") == "")
     assert (replay["action"], drop["action"]) == ("replay", "drop")
-    wanted = operation_of(drop, "octocat")
+    wanted = parse_operation(drop, "octocat")
     assert wanted is not None
     replay_or_drop(ledger, wanted)
     assert states(ledger)[:2] == ["dropped", "dead"]

@@ -18,7 +18,7 @@ from bot.server.audit import audit_entries
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
 from tests.server.client import Answer, knowing, lines, once
 from tests.server.doorway import running
@@ -66,7 +66,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with opened(ServerOptions(data=tmp_path), "test") as inbox:
+    with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number in (1, 2):
             repository, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
             inbox.put([Arrival(f"7:{number}", repository, Event("issues", "opened", number), name, received_at=number)])

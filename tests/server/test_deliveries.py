@@ -21,7 +21,7 @@ from bot.github.events import Event
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.cli.console import Ended, Run
 from tests.server.own_log import own_log
 from tests.server.queues import keys, leased
@@ -73,7 +73,7 @@ def server(database_url: str, tmp_path: Path, typed: Run) -> Iterator[Server]:
     """Three deliveries, an hour apart: 1 is dead, 2 and 3 wait."""
     is_file = database_url.startswith("sqlite")
     options = ServerOptions(data=tmp_path, database_url="" if is_file else database_url)
-    with opened(options, "test") as made:
+    with open_inbox(options, "test") as made:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
             Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),

@@ -48,7 +48,7 @@ def raw(ledger: Days) -> str:
 
 def test_only_numbers_and_our_own_titles_are_stored(sample: MaintainerReport) -> None:
     ledger = Days()
-    found = kept(ledger, sample).of(KEY)
+    found = kept(ledger, sample).get(KEY)
     assert found is not None
     assert (found.made_at, found.since) == (NOW, round(1000 * SINCE.timestamp()))
     assert found.sections[:2] == (
@@ -64,7 +64,7 @@ def test_two_items_of_one_thread_are_both_there(sample: MaintainerReport) -> Non
     decided = next(one for one in sample.sections if one.name == DECIDED)
     discussion = decided.items[0]._replace(card=decided.items[0].card._replace(kind=Kind.DISCUSSION))
     twice = decided._replace(items=(discussion, discussion), total=2)
-    found = kept(Days(), sample._replace(sections=(twice,))).of(KEY)
+    found = kept(Days(), sample._replace(sections=(twice,))).get(KEY)
     assert found
     text = server_digest_page(found, "octo-org/compass", HOME, NOW)
     assert links(text)[1:] == [f"{HOME}/discussions/75"] * 2
@@ -79,7 +79,7 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
     assert digests.is_due(KEY)
     assert digests.is_due(RepositoryKey(1, 18))
     kept(ledger, sample._replace(sections=sample.sections[:1]))
-    found = digests.of(KEY)
+    found = digests.get(KEY)
     assert found
     assert (found.made_at, len(found.sections)) == (NOW + OFTEN, 1)
     ledger.purge(NOW + OFTEN)
@@ -103,7 +103,7 @@ def test_a_damaged_row_is_none(sample: MaintainerReport, damaged: str) -> None:
     digests = kept(ledger, sample)
     with ledger.database.transaction() as changing:
         changing.change("update digests set told = :told", told=damaged)
-    assert digests.of(KEY) is None
+    assert digests.get(KEY) is None
     assert digests.is_due(KEY)
 
 
@@ -164,21 +164,21 @@ def test_the_daily_look_makes_one_a_week_and_an_issue_makes_none(town: Town) -> 
     town.ask(project)
     town.settle()
     key, digests = town.repository(project), town.here.inbox.digests()
-    assert digests.of(key) is None
+    assert digests.get(key) is None
     town.hear_of(project, Event("schedule"))
     town.settle()
-    first = digests.of(key)
+    first = digests.get(key)
     assert first
     assert [one.title for one in first.sections][3] == "Decided since"
     assert "digest" in [name for run in town.done(key) for name, _ in run.stages]
     town.pass_time(24 * 3600)
     town.hear_of(project, Event("schedule"))
     town.settle()
-    assert digests.of(key) == first
+    assert digests.get(key) == first
     town.pass_time(7 * 24 * 3600)
     town.hear_of(project, Event("schedule"))
     town.settle()
-    second = digests.of(key)
+    second = digests.get(key)
     assert second
     assert second.made_at > first.made_at
     told = [row for row in town.here.rows(key) if row.event.name == "schedule"]

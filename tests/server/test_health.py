@@ -20,7 +20,7 @@ from bot.server.health import APP, CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import COUNTED, STATES, WORKER
 from bot.server.options import ServerOptions
-from bot.server.web import StatusRoutes, WebDoor
+from bot.server.web import StatusRoutes, WebContext
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
 from tests.server.queues import FileInbox, arrival
@@ -39,7 +39,7 @@ def well(folder: Path) -> tuple[FileInbox, ServerOptions]:
 
 def asked(ledger: Inbox, options: ServerOptions, page: str = "state") -> tuple[int, dict[str, bool]]:
     """What `/status.json` answers, or ``readyz``."""
-    door = WebDoor(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(ledger), ledger, options, clock)
+    door = WebContext(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(ledger), ledger, options, clock)
     answer = getattr(StatusRoutes(door), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 
@@ -104,11 +104,11 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
     ledger, options = well(tmp_path)
     caplog.set_level(logging.WARNING)
     now = [clock()]
-    glance = CachedChecks(lambda at: readiness_checks(ledger, options, at), lambda: now[0], keep=10)
+    glance = CachedChecks(lambda at: readiness_checks(ledger, options, at), lambda: now[0], max_age=10)
     for fault in (FAULT, FAULT, "", ""):
         ledger.heartbeat(APP, {**SOUND, "fault": fault})
         now[0] += 100
-        glance.now()
+        glance.results()
     assert caplog.messages == [f"not well: token: {FAULT}", "well again: token"]
 
 

@@ -448,15 +448,15 @@ def test_what_comes_or_is_tried_again_while_runs_end_is_done_and_nothing_twice(q
 
 def test_one_process_leads_until_it_is_silent_for_too_long(queue: Queue) -> None:
     one, two = queue.inbox, Inbox(queue.inbox.database, "two", queue.clock)
-    assert one.lead("exporter", 15)
-    assert two.lead("other", 15), "each name has a process of its own"
+    assert one.try_lead("exporter", 15)
+    assert two.try_lead("other", 15), "each name has a process of its own"
     for _ in range(3):
         queue.clock.ahead += 10_000
-        assert not two.lead("exporter", 15)
-        assert one.lead("exporter", 15)
+        assert not two.try_lead("exporter", 15)
+        assert one.try_lead("exporter", 15)
     queue.clock.ahead += 15_500
-    assert two.lead("exporter", 15)
-    assert not one.lead("exporter", 15)
+    assert two.try_lead("exporter", 15)
+    assert not one.try_lead("exporter", 15)
     assert one.heartbeats()["exporter"][1] == {"process": "two"}
 
 
@@ -509,8 +509,8 @@ def test_deliveries_are_listed_latest_first_by_page_state_and_repository(queue: 
 def test_what_came_in_is_known(queue: Queue) -> None:
     queue.inbox.put([arrival(str(number)) for number in range(3)])
     asked = [f"9:{number}" for number in range(1200)]
-    assert queue.inbox.known(asked) == {"9:0", "9:1", "9:2"}
-    assert queue.inbox.known([]) == frozenset()
+    assert queue.inbox.existing_ids(asked) == {"9:0", "9:1", "9:2"}
+    assert queue.inbox.existing_ids([]) == frozenset()
 
 
 def test_states_are_counted_and_the_oldest_that_is_due_is_found(queue: Queue) -> None:
@@ -565,7 +565,7 @@ def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(
 ) -> None:
     """The plan of each statement that is run: one that begins with "SCAN" grows with the table, unless it takes the
     first rows in their order and no more."""
-    plans, database = list[str](), Database.within(tmp_path)
+    plans, database = list[str](), Database.in_folder(tmp_path)
 
     def explain(connection: Any, _cursor: Any, sql: str, values: Any, *_: object) -> None:
         if table in sql:
@@ -624,7 +624,7 @@ def test_a_database_that_is_away_is_the_worlds_error(tmp_path: Path) -> None:
         pass
     assert "hush" not in str(caught.value)
     with pytest.raises(WorldError, match="does not answer"):
-        Database.within(tmp_path / "nowhere").make_tables()
+        Database.in_folder(tmp_path / "nowhere").make_tables()
 
 
 def test_an_address_that_is_none_is_the_users_error() -> None:
@@ -633,7 +633,7 @@ def test_an_address_that_is_none_is_the_users_error() -> None:
 
 
 def test_deliveries_in_sqlite_survive_power_loss(made_sqlite: Path) -> None:
-    database = Database.within(made_sqlite.parent)
+    database = Database.in_folder(made_sqlite.parent)
     with database.transaction() as asking:
         assert [asking.rows(f"pragma {name}") for name in ("journal_mode", "synchronous")] == [
             [{"journal_mode": "wal"}],
@@ -644,7 +644,7 @@ def test_deliveries_in_sqlite_survive_power_loss(made_sqlite: Path) -> None:
 
 def test_an_urgent_transaction_writes_alone_from_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.server.database.HURRY", 0.2)
-    first, second, third = (Database.within(tmp_path, hurry=hurry) for hurry in (True, False, True))
+    first, second, third = (Database.in_folder(tmp_path, hurry=hurry) for hurry in (True, False, True))
     first.make_tables()
     with first.urgent() as urgent:
         with pytest.raises(WorldError, match="locked"), third.urgent():

@@ -131,7 +131,7 @@ def test_tokens_that_have_ended_are_not_held_on_to() -> None:
     mint.ends = NOW + 3 * LIFE
     tokens.grant(OTHER, NOW + LIFE)
     assert "token-1" not in str(vars(tokens))
-    assert set(tokens._kept) == {OTHER}
+    assert set(tokens._grants) == {OTHER}
 
 
 def test_many_threads_ask_at_once() -> None:

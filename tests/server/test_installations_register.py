@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.domain.answer import OrganisationKey
+from bot.server.counters import add_counts
 from bot.server.database import Database
-from bot.server.inbox_rows import tally_run
+from bot.server.inbox_rows import run_counters
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.tallies import add_counts
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, leased, queue_in_database
 
 OTHER = RepositoryKey(7, 71)
@@ -44,7 +44,7 @@ def test_a_run_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_
         queue.inbox.put([arrival("c")])
         third = begun(queue)
         with queue.inbox.database.transaction() as hanging:
-            add_counts(hanging, tally_run(all_done(third), RunReport()))
+            add_counts(hanging, run_counters(all_done(third), RunReport()))
             ended = pool.submit(queue.inbox.end, second, all_done(second), RunReport())
             assert ended.result(timeout=5)
         with queue.inbox.database.transaction() as hanging:
@@ -121,9 +121,9 @@ def test_an_installation_is_active_until_something_else_is_said(queue: Queue) ->
     assert register.state(7) == "active"
     register.pause(7, "core", 1)
     assert register.state(7) == "active"
-    register.installed(7, "octo-org", "suspended")
+    register.store_installation(7, "octo-org", "suspended")
     assert register.state(7) == "suspended"
-    register.installed(7, "", "active")
+    register.store_installation(7, "", "active")
     assert register.state(7) == "active"
 
 
@@ -132,7 +132,7 @@ def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(
     begun(queue)
     register = queue.inbox.installations()
     assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world", private=True)
-    register.seen(REPOSITORY, "octo-org/renamed", private=False)
+    register.store_repository(REPOSITORY, "octo-org/renamed", private=False)
     queue.inbox.queue.release("one")
     begun(queue)
     assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/renamed", private=False)
@@ -158,35 +158,35 @@ def test_a_repository_remembers_what_its_runs_left(queue: Queue) -> None:
 def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_seen(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
     register = queue.inbox.installations()
-    register.seen(REPOSITORY, "octo-org/hello-world", private=True)
-    register.seen(OTHER, "octo-org/other", private=True)
-    register.seen(RepositoryKey(7, 0), "", private=True)
+    register.store_repository(REPOSITORY, "octo-org/hello-world", private=True)
+    register.store_repository(OTHER, "octo-org/other", private=True)
+    register.store_repository(RepositoryKey(7, 0), "", private=True)
     assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
-    assert register.gone(REPOSITORY, "the App is not installed there any more") == 2
+    assert register.mark_gone(REPOSITORY, "the App is not installed there any more") == 2
     assert [row.repository for row in register.repositories()] == [OTHER]
     assert [(row.state, row.reason) for row in queue.inbox.deliveries(repository=REPOSITORY)] == [
         ("dropped", "the App is not installed there any more")
     ] * 2
     assert queue.inbox.begin(leased(queue.inbox, REPOSITORY)) is None
     assert queue.keys() == {OTHER.text}
-    register.seen(REPOSITORY, "octo-org/hello-world", private=True)
+    register.store_repository(REPOSITORY, "octo-org/hello-world", private=True)
     assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
     assert register.repositories(active_since=1) == []
 
 
 def test_what_is_gone_for_long_is_forgotten(queue: Queue) -> None:
     register = queue.inbox.installations()
-    register.installed(7, "octo-org", "gone")
-    register.seen(REPOSITORY, "octo-org/hello-world", private=False)
-    register.seen(OTHER, "octo-org/other", private=False)
+    register.store_installation(7, "octo-org", "gone")
+    register.store_repository(REPOSITORY, "octo-org/hello-world", private=False)
+    register.store_repository(OTHER, "octo-org/other", private=False)
     shown, key = OrganisationRegister(queue.inbox), OrganisationKey(72, 1)
     for repository in (REPOSITORY, OTHER):
-        shown.show(repository, 5, [key])
-    register.gone(REPOSITORY, "gone")
+        shown.add_shown(repository, 5, [key])
+    register.mark_gone(REPOSITORY, "gone")
     queue.inbox.purge(queue.clock() - 60_000)
     assert (register.state(7), register.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
-    assert shown.remembered(REPOSITORY, 5, [key])
+    assert shown.filter_shown(REPOSITORY, 5, [key])
     queue.inbox.purge(queue.clock() + 1)
     assert (register.state(7), register.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))
-    assert not shown.remembered(REPOSITORY, 5, [key])
-    assert shown.remembered(OTHER, 5, [key])
+    assert not shown.filter_shown(REPOSITORY, 5, [key])
+    assert shown.filter_shown(OTHER, 5, [key])

@@ -135,4 +135,4 @@ def test_repositories_rest_for_the_limits_of_all_requests_alone(queue: Queue, re
     work = queue.inbox.begin(leased(queue.inbox, REPOSITORY))
     assert (work is None) == (resource in OF_ALL)
     assert queue.keys() == {REPOSITORY.text}
-    assert register.paused(OF_ALL) == 1 + (resource in OF_ALL)
+    assert register.count_paused(OF_ALL) == 1 + (resource in OF_ALL)

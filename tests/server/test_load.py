@@ -12,7 +12,7 @@ import pytest
 from bot.github.events import Event
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import opened
+from bot.server.processes import open_inbox
 from tests.server.client import Answer, Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
@@ -29,7 +29,7 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
     with running(folder) as (port, _), booking(folder, 2):
         sent = asyncio.run(burst(port, wanted))
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
-        with opened(ServerOptions(data=folder), "reader") as inbox:
+        with open_inbox(ServerOptions(data=folder), "reader") as inbox:
             assert wait_until_done(inbox, 120)
             assert keys(inbox) == set(), "nothing is looked at that has nothing to do"
             return sent, examine(inbox, folder, sent)

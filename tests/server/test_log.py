@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.server.log import HIDDEN, MOST, Lines, guarded, log_fields, write_logs
+from bot.server.log import HIDDEN, MOST, LogFormatter, log_fields, run_guarded, write_logs
 from bot.server.options import Misconfigured
 from tests.server.own_log import own_log
 
@@ -27,7 +27,7 @@ def record(message: str, *arguments: object, **extra: object) -> logging.LogReco
 
 
 def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Lines("json", [SECRET]).format(record(message, *arguments, **extra)))
+    found: dict[str, Any] = json.loads(LogFormatter("json", [SECRET]).format(record(message, *arguments, **extra)))
     return found
 
 
@@ -111,7 +111,7 @@ def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> 
         raise ValueError("the words of a stranger")
     except ValueError as error:
         made.exc_info = (ValueError, error, error.__traceback__)
-    found = json.loads(Lines().format(made))
+    found = json.loads(LogFormatter().format(made))
     assert found["error"].startswith("ValueError at test_log.py:")
     assert "stranger" not in json.dumps(found)
 
@@ -119,7 +119,7 @@ def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> 
 @settings(deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["json", "text"]))
 def test_a_line_is_one_line_whatever_is_in_it(text: str, form: Any) -> None:
-    shown = Lines(form).format(record("it said %s", text, title=text))
+    shown = LogFormatter(form).format(record("it said %s", text, title=text))
     assert len(shown.splitlines()) == 1
     shown.encode()
 
@@ -129,7 +129,7 @@ def test_a_long_text_is_cut() -> None:
 
 
 def test_the_text_form_has_the_same_in_a_line_for_people() -> None:
-    shown = Lines("text").format(record("run ended", repository="17-4"))
+    shown = LogFormatter("text").format(record("run ended", repository="17-4"))
     assert shown.partition(" ")[2] == "info: run ended repository=17-4"
 
 
@@ -145,5 +145,5 @@ def test_several_mistakes_are_one_line() -> None:
     def fail() -> None:
         raise Misconfigured(["data: it is read-only", "port: it is taken"])
 
-    assert guarded(fail) == "data: it is read-only; port: it is taken"
-    assert guarded(lambda: None) == ""
+    assert run_guarded(fail) == "data: it is read-only; port: it is taken"
+    assert run_guarded(lambda: None) == ""

@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from bot.errors import WorldError
 from bot.github.budget import Rate
 from bot.github.errors import CORE
-from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
+from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, readiness_checks, refusal_reason
 from bot.server.inbox_rows import BUCKETS
-from bot.server.metrics import DELIVERIES, QUICK, Answered, text
+from bot.server.metrics import DELIVERIES, QUICK, ReceiveHistogram, render
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
 from bot.server.scope import EVERYTHING
@@ -23,8 +23,8 @@ from tests.server.gallery import MINUTE, NOW, OPTIONS, Days, a_day, empty
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def samples(ledger: Days, answered: Answered | None = None) -> Samples:
-    page = text(ledger, answered or Answered(), NOW).decode()
+def samples(ledger: Days, answered: ReceiveHistogram | None = None) -> Samples:
+    page = render(ledger, answered or ReceiveHistogram(), NOW).decode()
     families = text_string_to_metric_families(page)
     return {(one.name, tuple(sorted(one.labels.items()))): one.value for each in families for one in each.samples}
 
@@ -82,7 +82,7 @@ def test_buckets_of_stages_hold_those_before_them() -> None:
 
 
 def test_answers_of_this_process_are_timed() -> None:
-    answered = Answered()
+    answered = ReceiveHistogram()
     for seconds in (0.001, 0.005, 0.07, 60):
         answered.observe(seconds)
     found = samples(empty(), answered)
@@ -92,11 +92,11 @@ def test_answers_of_this_process_are_timed() -> None:
 
 
 def test_what_is_of_all_processes_is_told_by_one_so_that_sums_count_nothing_twice() -> None:
-    ledger, one, other = a_day(), Answered(), Answered()
+    ledger, one, other = a_day(), ReceiveHistogram(), ReceiveHistogram()
     one.observe(0.1)
     other.observe(0.1)
     pages = [
-        text(ledger, answered, NOW, for_all=for_all).decode() for answered, for_all in ((one, True), (other, False))
+        render(ledger, answered, NOW, for_all=for_all).decode() for answered, for_all in ((one, True), (other, False))
     ]
     summed: Samples = {}
     for page in pages:
@@ -114,7 +114,7 @@ def test_what_is_of_all_processes_is_told_by_one_so_that_sums_count_nothing_twic
 
 
 def test_no_metric_names_a_repository_or_an_account() -> None:
-    assert b"octo-org" not in text(a_day(), Answered(), NOW)
+    assert b"octo-org" not in render(a_day(), ReceiveHistogram(), NOW)
 
 
 def test_tallies_that_no_metric_knows_are_left_out() -> None:
@@ -175,15 +175,15 @@ def test_a_delivery_that_is_due_for_long_makes_the_queue_unwell() -> None:
 
 def test_a_full_backlog_shuts_the_door(tmp_path: Path) -> None:
     options = replace(OPTIONS, backlog=2, data=tmp_path)
-    assert close_checks(empty(), options) == ""
-    assert close_checks(a_day(), options) == "too many deliveries wait"
+    assert refusal_reason(empty(), options) == ""
+    assert refusal_reason(a_day(), options) == "too many deliveries wait"
     assert not named(readiness_checks(a_day(), options, NOW))["queue"].ok
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     found = named(readiness_checks(a_day(), replace(OPTIONS, data=tmp_path / "gone"), NOW))["disk"]
     assert (found.ok, "is it mounted?" in found.line) == (False, True)
-    assert close_checks(a_day(), replace(OPTIONS, data=tmp_path / "gone")).startswith("disk: ")
+    assert refusal_reason(a_day(), replace(OPTIONS, data=tmp_path / "gone")).startswith("disk: ")
 
 
 class Lost(Days):
@@ -211,7 +211,7 @@ def test_a_glance_is_kept_for_a_moment() -> None:
 
     times = iter((1_000, 2_999, 3_000, 500))
     glance = CachedChecks(look, lambda: next(times), 2_000)
-    assert [glance.now()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
+    assert [glance.results()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
     assert looked == [1_000, 3_000, 500]
 
 
@@ -226,6 +226,6 @@ def test_the_index_of_all_repositories_is_as_its_workers_see_it() -> None:
     ledger.time = NOW + MINUTE
     for name, is_up in (("one", 1), ("two", 0)):
         ledger.heartbeat(f"{WORKER}{name}", {"pid": 1, INDEX_UP: is_up})
-    page = text(ledger, Answered(), NOW + MINUTE).decode()
+    page = render(ledger, ReceiveHistogram(), NOW + MINUTE).decode()
     assert "precedent_organisation_up 0.0" in page
     assert "precedent_organisation_oldest_seconds 60.0" in page

@@ -30,7 +30,7 @@ def sweep(here: Places, sweeper: Resync) -> tuple[int, int]:
     here.github.clock.advance(QUARTER // 1000)
     installation = here.register.repositories()[0].repository.installation
     before = used(here.github, installation)
-    return sweeper.once(here.clock.now).caught_up, used(here.github, installation) - before
+    return sweeper.run(here.clock.now).caught_up, used(here.github, installation) - before
 
 
 def quiet(here: Places) -> list[RepositoryKey]:
@@ -44,7 +44,7 @@ def quiet(here: Places) -> list[RepositoryKey]:
     here.github.open_issue("octocat", "Crash")
     for repository in repositories:
         known_at(here, repository, here.clock.now)
-    resync(here).once(here.clock.now)
+    resync(here).run(here.clock.now)
     return repositories
 
 
@@ -80,7 +80,7 @@ def test_the_etag_of_another_token_is_answered_in_full(here: Places) -> None:
 
 
 def test_only_so_many_answers_are_remembered(here: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ASKED_ABOUT", 1)
+    monkeypatch.setattr(module, "ETAGS_KEPT", 1)
     repositories = quiet(here)
     newest = NewestChanges(here.github.url)
     grants: list[Grant] = [here.tokens.grant(repository, here.clock.now) for repository in repositories]

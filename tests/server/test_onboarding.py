@@ -22,11 +22,11 @@ from bot.github.events import ORGANISATION, Event
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
 from bot.server.installations import Installations
-from bot.server.model import Arrival, Dropped, HistoryPart, Lease, Priority, RepositoryKey, RunReport
+from bot.server.model import Arrival, DroppedDelivery, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.processes import opened
-from bot.server.repository_list import HistoryEstimate, repository_list, stored_estimate
+from bot.server.processes import open_inbox
+from bot.server.repository_list import HistoryEstimate, parse_estimate, repository_list
 from bot.server.resync import Resync
 from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.status_page import status_page
@@ -60,7 +60,7 @@ UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=1
 def test_a_delivery_of_an_excluded_repository_is_dropped(scope: RepositoryScope, is_dropped: bool) -> None:
     body = json.dumps(issue_event(1)).encode()
     found = receive("POST", raw(delivered(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
-    assert found == Dropped(EXCLUDED) if is_dropped else isinstance(found, Arrival)
+    assert found == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(found, Arrival)
 
 
 def test_an_excluded_delivery_is_answered_counted_and_not_stored(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_an_excluded_delivery_is_answered_counted_and_not_stored(tmp_path: Path)
     async def answered(message: MutableMapping[str, Any]) -> None:
         sent.append(dict(message))
 
-    with opened(ServerOptions(data=tmp_path), "test") as inbox:
+    with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         made = door(inbox, ServerOptions(data=tmp_path))
         made = replace(made, rules=replace(made.rules, scope=RepositoryScope(exclude=("octo-org/*",))))
         made.writer.start()
@@ -97,7 +97,7 @@ def test_a_new_installation_has_no_excluded_repository_looked_at(here: Places) -
     assert dict(came.extra)["added"] == str(here.github.repo.id)
     here.inbox.put([heard(here, sent)])  # as if a receiver had not known yet
     repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    here.register.seen(other, OTHER, private=False)
+    here.register.store_repository(other, OTHER, private=False)
     work = here.begin(RepositoryKey(number, 0))
     apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append, scope)
     assert (here.waiting(repository), here.waiting(other)) == (["catch-up"], [])
@@ -106,7 +106,7 @@ def test_a_new_installation_has_no_excluded_repository_looked_at(here: Places) -
 def sweep(here: Places, **patterns: tuple[str, ...]) -> None:
     here.clock.now += 60_000
     options = ServerOptions(app_id=APP, api_url=here.github.url, **patterns)  # type: ignore[arg-type]
-    Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).once(here.clock.now)
+    Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).run(here.clock.now)
 
 
 def test_a_resync_leaves_excluded_repositories_out_until_they_are_included(here: Places) -> None:
@@ -138,8 +138,8 @@ def test_what_is_excluded_leaves_the_comments_of_others_at_the_start(here: Place
     repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
     register = OrganisationRegister(here.inbox)
     for each, name in ((repository, HELLO), (other, OTHER)):
-        register.saw(each, name, private=False, visibility=Visibility.PUBLIC)
-    register.show(other, 5, [OrganisationKey(repository.number, 1)])
+        register.store_repository(each, name, private=False, visibility=Visibility.PUBLIC)
+    register.add_shown(other, 5, [OrganisationKey(repository.number, 1)])
     sweep(here)
     assert ORGANISATION not in here.waiting(other)
     for _ in range(2):
@@ -289,12 +289,12 @@ def test_a_long_history_is_read_run_after_run_and_its_progress_is_known(
     town.here.arrive(repository, "catch-up", "", 0)
     town.run(repository)
     row = town.here.register.repository(repository)
-    first = stored_estimate(row.history)
+    first = parse_estimate(row.history)
     assert first
     assert (row.is_unread, row.threads, first.read, first.left) == (True, 99, 99, 82)
     town.pass_time(60)
     town.settle(1)
-    second = stored_estimate(town.here.register.repository(repository).history)
+    second = parse_estimate(town.here.register.repository(repository).history)
     assert second
     assert (second.read, second.left, second.percent) == (148, 33, 81)
     assert town.here.clock.now < second.done_at() < town.here.clock.now + 60_000
@@ -314,7 +314,7 @@ def test_the_estimate_is_by_the_pace_of_the_last_runs() -> None:
     assert len(estimate.marks) == 7
     assert estimate.done_at() == 9 * 60_000 + 10 * 60_000, "50 a minute, as the last six runs did"
     assert (estimate.percent, estimate.left) == (50, 500)
-    assert stored_estimate(estimate.stored()) == estimate
+    assert parse_estimate(estimate.to_text()) == estimate
 
 
 @pytest.mark.parametrize(
@@ -335,9 +335,9 @@ def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
     inbox = limited(queue, 9)
     known, now = inbox.installations(), queue.clock()
     for number, name in enumerate(("ready", "reading", "new", "secret")):
-        known.seen(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
-    known.seen(RepositoryKey(8, 9), "octocat/hello-world", private=False)
-    known.installed(8, "octocat", "suspended")
+        known.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
+    known.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
+    known.store_installation(8, "octocat", "suspended")
     for number, report in ((1, RunReport(threads=12)), (2, UNREAD)):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
         work = inbox.begin(claimed(inbox))
@@ -366,7 +366,7 @@ def again(known: Installations, scope: RepositoryScope, now: int) -> list[object
 def test_the_status_page_says_how_far_histories_are_read_and_what_is_observed(queue: Queue) -> None:
     inbox = limited(queue, 9)
     for number, name in enumerate(("api", "docs", "old", "new")):
-        inbox.installations().seen(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
+        inbox.installations().store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
@@ -399,9 +399,9 @@ def repos(folder: Path, *arguments: str, **environ: str) -> subprocess.Completed
 
 @pytest.mark.slow
 def test_repositories_are_listed_by_the_command(tmp_path: Path) -> None:
-    with opened(ServerOptions(data=tmp_path), "test") as inbox:
+    with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
-            inbox.installations().seen(RepositoryKey(7, number + 1), name, private=True)
+            inbox.installations().store_repository(RepositoryKey(7, number + 1), name, private=True)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
         end(inbox, claimed(inbox), UNREAD)
         end(inbox, claimed(inbox), RunReport(threads=12))

@@ -17,10 +17,10 @@ from bot.server.options import (
     ServerOptions,
     forget_secrets,
     is_secret,
-    packed,
     read_options,
     secret_names,
     variable,
+    worker_environment,
 )
 from bot.settings.schema import rules
 
@@ -197,11 +197,11 @@ def test_secrets_are_taken_out_of_the_environment() -> None:
 def test_what_is_packed_for_a_worker_is_the_same_again(more: dict[str, str]) -> None:
     options = read_options(NEEDED | more)
     unused = {name: getattr(ServerOptions(), name) for name in RECEIVING}
-    assert read_options(packed(options), required=WORKING) == replace(options, **unused)
+    assert read_options(worker_environment(options), required=WORKING) == replace(options, **unused)
 
 
 def test_what_only_the_web_side_uses_is_told_to_no_worker_and_asked_of_none() -> None:
-    told = packed(
+    told = worker_environment(
         read_options(NEEDED | {f"PRECEDENT_{name}": SECRET for name in ("WEBHOOK_SECRET_OLD", "STATUS_PASSWORD")})
     )
     assert told.keys() & {variable(name) for name in RECEIVING} == set()

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from bot.server.database import written
+from bot.server.database import to_json
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
     FIRST_PAUSE,
@@ -86,7 +86,7 @@ def indexed(queue: Queue) -> OrganisationChanges:
     """Switched on, and the memory of the repository is in the index."""
     found = switched_on(queue)
     ran(queue, [1])
-    found.done(found.take(7))
+    found.mark_done(found.take(7))
     lease = queue.inbox.queue.claim_key("here", queue_key(7))
     assert lease
     found.finish(lease, 7)
@@ -95,7 +95,7 @@ def indexed(queue: Queue) -> OrganisationChanges:
 
 def test_nothing_is_noted_while_there_is_no_index(queue: Queue) -> None:
     ran(queue, [1, 2])
-    assert (rows(queue), changes_of(queue).waiting()) == ([], None)
+    assert (rows(queue), changes_of(queue).backlog()) == ([], None)
     assert not is_called(queue)
 
 
@@ -107,7 +107,7 @@ def test_the_first_run_notes_the_whole_memory_and_later_ones_what_they_changed(q
     ran(queue, [])
     assert rows(queue) == [("7-70", ""), ("7-70", "[2,3]")]
     assert is_called(queue)
-    assert (changes.waiting() or (0, 0))[0] == 2
+    assert (changes.backlog() or (0, 0))[0] == 2
 
 
 def test_a_history_is_noted_when_it_is_read_and_not_with_each_of_its_parts(queue: Queue) -> None:
@@ -136,7 +136,7 @@ def test_the_whole_memory_is_noted_once_when_other_people_are_to_be_left_out(que
 def test_a_new_place_has_nothing_left_of_what_went_while_there_was_no_index(queue: Queue) -> None:
     changes = indexed(queue)
     changes.switch_off()
-    queue.inbox.installations().gone(REPOSITORY, "deleted")
+    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == []
     assert changes.align(PLACE, EVERYTHING) == 1
     assert rows(queue) == [("7-70", "")]
@@ -147,7 +147,7 @@ def test_all_is_read_again_with_a_version_that_makes_other_documents(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = indexed(queue)
-    monkeypatch.setattr("bot.organisation.documents.MADE", "another")
+    monkeypatch.setattr("bot.organisation.documents.DOCUMENT_VERSION", "another")
     assert changes.align(PLACE, EVERYTHING) == 1
     assert rows(queue) == [("7-70", "")]
 
@@ -161,7 +161,7 @@ def test_after_a_run_that_never_ended_the_whole_memory_is_noted_once(queue: Queu
     assert work
     queue.inbox.end(work, [], RunReport())
     assert rows(queue) == [("7-70", "")]
-    changes.done(changes.take(7))
+    changes.mark_done(changes.take(7))
     queue.inbox.drop([each.seq for each in work.deliveries], "for the test")
     queue.clock.ahead += 70_000  # further apart than the clocks of two processes
     ran(queue, [])
@@ -181,12 +181,12 @@ def test_a_run_that_lost_its_lease_notes_nothing(queue: Queue) -> None:
 
 def test_a_repository_that_is_gone_is_noted_with_that(queue: Queue) -> None:
     changes = indexed(queue)
-    queue.inbox.installations().gone(REPOSITORY, "deleted")
+    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == [("7-70", "")]
     assert is_called(queue)
     assert changes.is_gone(REPOSITORY)
-    changes.done(changes.take(7))
-    queue.inbox.installations().seen(REPOSITORY, "octo-org/hello-world", private=False)
+    changes.mark_done(changes.take(7))
+    queue.inbox.installations().store_repository(REPOSITORY, "octo-org/hello-world", private=False)
     ran(queue, [])
     assert rows(queue) == [("7-70", "")]  # it is back
 
@@ -203,11 +203,11 @@ def test_files_are_written_again_twice_once_the_index_has_what_was_noted(queue: 
     changes, told = switched_on(queue), list[int]()
     changes.note_forgotten(7)
     changes.note_forgotten(8)
-    changes.read_again([REPOSITORY])
+    changes.request_reread([REPOSITORY])
     for minute in purges(queue, 3):
-        changes.purged(7)
+        changes.note_purged(7)
         if not told:  # it did not count: a change waits that may be the one
-            changes.done(changes.take(7))
+            changes.mark_done(changes.take(7))
         told.append(minute)
     assert told == [11, 11 + 22, 11 + 22 + 11]
     assert changes.is_purge_due(8)
@@ -220,9 +220,9 @@ def test_files_are_written_again_ever_more_seldom_while_that_fails_or_does_not_c
     changes, told = switched_on(queue), list[int]()
     changes.note_forgotten(7)
     if not failed:
-        changes.read_again([REPOSITORY])  # nobody can read it
+        changes.request_reread([REPOSITORY])  # nobody can read it
     for minute in purges(queue, 48):
-        changes.purged(7, failed=failed)
+        changes.note_purged(7, failed=failed)
         told.append(minute)
     between = [later - first for first, later in pairwise(told)]
     assert between == [22, 44, 88, 176, 352, 360, 360, 360, 360, 360, 360]
@@ -236,26 +236,26 @@ def test_what_a_run_notes_while_files_are_written_is_not_taken_for_written(queue
     changes.note_forgotten(7)
     with queue.inbox.database.transaction() as ending:
         sql = "update heartbeats set note = :note where name = :name"
-        ending.change(sql, note=written({"left": 1}), name=f"{NEXT_PURGE}7")
-    purging = threading.Thread(target=changes.purged, args=(7,))
+        ending.change(sql, note=to_json({"left": 1}), name=f"{NEXT_PURGE}7")
+    purging = threading.Thread(target=changes.note_purged, args=(7,))
     with queue.inbox.database.transaction() as ending:
         note_run(ending, work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0, queue.clock())
         purging.start()
         purging.join(0.5)
     purging.join(30)
-    changes.done(changes.take(7))
+    changes.mark_done(changes.take(7))
     for _ in range(2):
         queue.clock.ahead += 2 * PURGE_AFTER
         assert changes.is_purge_due(7)
-        changes.purged(7)
+        changes.note_purged(7)
     assert not list(purges(queue, 1))
 
 
 def test_what_belongs_into_the_index_is_found_when_it_is_switched_on_and_when_the_scope_changes(queue: Queue) -> None:
     ran(queue, [1])
     ran(queue, [1], OTHER)
-    queue.inbox.installations().seen(OTHER, "octo-org/other", private=True)
-    queue.inbox.installations().seen(RepositoryKey(8, 80), "octocat/unread", private=True)
+    queue.inbox.installations().store_repository(OTHER, "octo-org/other", private=True)
+    queue.inbox.installations().store_repository(RepositoryKey(8, 80), "octocat/unread", private=True)
     changes = changes_of(queue)
     without = RepositoryScope(exclude=("*/other",))
     assert changes.align(PLACE, without) == 2  # the other one may be in an index of earlier
@@ -267,7 +267,7 @@ def test_what_belongs_into_the_index_is_found_when_it_is_switched_on_and_when_th
     assert changes.align("/another", EVERYTHING) == 2
     assert rows(queue) == [("7-70", ""), ("7-71", "")]
     changes.switch_off()
-    assert (rows(queue), changes.waiting()) == ([], None)
+    assert (rows(queue), changes.backlog()) == ([], None)
 
 
 def test_a_row_without_a_key_in_the_queue_is_found(queue: Queue) -> None:
@@ -295,7 +295,7 @@ def test_rows_of_one_repository_are_taken_together_and_one_that_failed_comes_alo
     queue.clock.ahead += LONGEST_PAUSE
     again = changes.take(7)
     assert [(each.threads, each.attempts) for each in again] == [((1,), 3)]
-    changes.done(again)
+    changes.mark_done(again)
     assert rows(queue) == [("7-70", "[2]"), ("7-70", "[3]")]
 
 
@@ -317,7 +317,7 @@ def test_the_rows_of_another_installation_are_left_alone(queue: Queue) -> None:
 
 def test_a_whole_memory_is_divided(queue: Queue) -> None:
     changes = indexed(queue)
-    queue.inbox.installations().gone(REPOSITORY, "deleted")
+    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
     taken = changes.take(7)
     changes.divide(taken, list(range(1, 2 * MOST_CHANGED + 2)))
     found = changes.take(7)
@@ -336,7 +336,7 @@ def test_the_key_is_due_again_with_the_next_row_and_gone_without_one(queue: Queu
     assert is_due(queue)
     again = queue.inbox.queue.claim_key("here", queue_key(7))
     assert again
-    changes.done(taken)
+    changes.mark_done(taken)
     changes.finish(again, 7)
     assert not is_called(queue)
 
@@ -362,16 +362,16 @@ def test_a_key_is_leased_by_name_once(queue: Queue) -> None:
 
 def test_a_damaged_index_is_made_again_once_in_a_while(queue: Queue) -> None:
     changes = indexed(queue)
-    assert [changes.may_repair(7) for _ in range(2)] == [True, False]
+    assert [changes.claim_repair(7) for _ in range(2)] == [True, False]
     queue.clock.ahead += 11 * 60_000
-    assert changes.may_repair(7)
+    assert changes.claim_repair(7)
     ran(queue, [1])
-    changes.repaired(7)
+    changes.note_repaired(7)
     assert rows(queue) == [("7-70", "")]  # instead of what waited
     queue.clock.ahead += 60 * 60_000
-    assert not changes.may_repair(7)
+    assert not changes.claim_repair(7)
     queue.clock.ahead += 6 * 60 * 60_000
-    assert changes.may_repair(7)
+    assert changes.claim_repair(7)
 
 
 def test_two_workers_and_many_runs_lose_no_change(queue: Queue) -> None:
@@ -386,7 +386,7 @@ def test_two_workers_and_many_runs_lose_no_change(queue: Queue) -> None:
             while taken := changes.take(7):
                 with guard:
                     seen.extend(number for each in taken for number in each.threads or ())
-                changes.done(taken)
+                changes.mark_done(taken)
             changes.finish(lease, 7)
 
     threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two")]

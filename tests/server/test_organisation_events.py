@@ -27,8 +27,8 @@ def known(here: Places) -> tuple[RepositoryKey, RepositoryKey]:
     first, second = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
     register = OrganisationRegister(here.inbox)
     for repository, name in ((first, HELLO), (second, OTHER)):
-        register.saw(repository, name, private=False, visibility=Visibility.PUBLIC)
-    register.show(second, 5, [OrganisationKey(first.number, 1)])
+        register.store_repository(repository, name, private=False, visibility=Visibility.PUBLIC)
+    register.add_shown(second, 5, [OrganisationKey(first.number, 1)])
     return first, second
 
 

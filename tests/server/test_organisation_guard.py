@@ -14,7 +14,7 @@ from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import WorldError
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.model import Tallies
+from bot.server.model import Counters
 from bot.server.organisation_guard import DOWN, REPAIR_AFTER, REST, SEARCHES, OrganisationGuard
 
 FOUND = FoundThread(OrganisationThread(1, 2, 3, "a/b", Kind.ISSUE, "Crash", "x", datetime(2026, 1, 1, tzinfo=UTC)), 1.0)
@@ -38,7 +38,7 @@ class Place:
         self.opened += 1
         return self
 
-    def _count(self, values: Tallies) -> None:
+    def _count(self, values: Counters) -> None:
         self.counted.update({key: int(much) for key, much in values.items()})
 
     def _ask(self, name: str) -> None:
@@ -189,7 +189,7 @@ def test_searches_are_counted_by_result() -> None:
 def test_a_search_goes_well_where_it_cannot_be_counted() -> None:
     place = Place()
 
-    def count(_: Tallies) -> None:
+    def count(_: Counters) -> None:
         raise WorldError("the database does not answer")
 
     guard = OrganisationGuard(lambda _: place, count, lambda: 0.0)
@@ -244,6 +244,6 @@ def test_writes_are_counted_until_the_next_compaction() -> None:
     index = guard.index(7)
     index.upsert([])
     index.delete(1)
-    assert (guard.writes(7), guard.writes(8)) == (2, 0)
+    assert (guard.write_count(7), guard.write_count(8)) == (2, 0)
     index.compact()
-    assert guard.writes(7) == 0
+    assert guard.write_count(7) == 0

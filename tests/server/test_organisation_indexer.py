@@ -88,15 +88,15 @@ def test_what_a_repository_knows_is_found_and_so_is_what_comes_later(
 def test_an_issue_that_is_deleted_is_not_found_any_more(index: TownIndex, town: Town, sdk: EventfulProject) -> None:
     index.work()
     register, app, key = OrganisationRegister(town.here.inbox), town.repository(sdk), OrganisationKey(sdk.repo.id, 1)
-    register.show(app, 5, [key])
+    register.add_shown(app, 5, [key])
     sdk.delete_issue(1)
     town.here.arrive(town.repository(sdk), "issues", "deleted", 1)
     town.settle()
-    assert register.remembered(app, 5, [key]) == [key]
+    assert register.filter_shown(app, 5, [key]) == [key]
     index.work()
     assert QUESTION not in titles(index, sdk)
     assert index.told[-1] == (town.repository(sdk), [1])
-    assert register.remembered(app, 5, [key]) == [], "no comment may keep it"
+    assert register.filter_shown(app, 5, [key]) == [], "no comment may keep it"
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted"])
@@ -143,7 +143,7 @@ def test_a_repository_that_is_gone_or_left_out_is_erased(index: TownIndex, town:
     assert index.align() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
-    town.here.inbox.installations().gone(town.repository(sdk), "deleted")
+    town.here.inbox.installations().mark_gone(town.repository(sdk), "deleted")
     index.work()
     assert titles(index, sdk) == []
 
@@ -293,7 +293,7 @@ def test_what_is_forgotten_leaves_the_files_within_an_hour(
         town.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
         town.ask(sdk)
     else:
-        town.here.inbox.installations().gone(town.repository(sdk), "deleted")
+        town.here.inbox.installations().mark_gone(town.repository(sdk), "deleted")
     town.settle()
     index.work()
     assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)
@@ -427,18 +427,18 @@ def test_a_resync_switches_the_index_on_and_off(town: Town, sdk: EventfulProject
     town.ask(sdk)
     town.settle()
     index = TownIndex(town, tmp_path / "index", number)
-    assert index.changes.waiting() is None
+    assert index.changes.backlog() is None
 
     def swept(options: ServerOptions) -> None:
         here = town.here
-        Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).once(here.clock.now)
+        Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).run(here.clock.now)
 
     swept(index.dependencies.options)
     assert index.waiting() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
     swept(town.dependencies.options)
-    assert index.changes.waiting() is None
+    assert index.changes.backlog() is None
 
 
 def test_the_operator_makes_the_index_again(

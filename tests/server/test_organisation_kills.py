@@ -45,7 +45,7 @@ def started(stage: ServerStage, place: int, index: Path) -> Popen[bytes]:
 def waiting(stage: ServerStage) -> int:
     """How many changes wait; one while the index is not switched on yet."""
     with stage.inbox() as inbox:
-        found = OrganisationChanges(inbox.database, inbox.queue, inbox.now).waiting()
+        found = OrganisationChanges(inbox.database, inbox.queue, inbox.now).backlog()
     return found[0] if found else 1
 
 

@@ -12,7 +12,7 @@ from bot.domain.organisation import Visibility
 from bot.errors import WorldError
 from bot.github.events import ORGANISATION
 from bot.server.inbox import Inbox
-from bot.server.installations import within
+from bot.server.installations import installations_in
 from bot.server.model import Priority, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_register import OrganisationRegister
@@ -29,9 +29,9 @@ def register(queue: Queue) -> OrganisationRegister:
     """Three repositories of one installation; a comment in the app shows an issue of the SDK."""
     made = OrganisationRegister(queue.inbox)
     for repository in (APP, SDK, PLUGIN, FOREIGN):
-        made.saw(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
-    made.show(APP, 5, [OF_SDK])
-    made.show(FOREIGN, 6, [OF_SDK])
+        made.store_repository(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
+    made.add_shown(APP, 5, [OF_SDK])
+    made.add_shown(FOREIGN, 6, [OF_SDK])
     return made
 
 
@@ -52,17 +52,17 @@ SHOWN = [(APP, 5, Priority.URGENT)]
 def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     register: OrganisationRegister, queue: Queue
 ) -> None:
-    register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == SHOWN
-    register.saw(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == [], "nothing new"
-    register.saw(SDK, "octo-org/renamed", private=True, visibility=None)
+    register.store_repository(SDK, "octo-org/renamed", private=True, visibility=None)
     assert renewed(queue.inbox) == SHOWN, "private ones agree by their names"
-    register.saw(APP, "octo-org/r1", private=True, visibility=INTERNAL)
+    register.store_repository(APP, "octo-org/r1", private=True, visibility=INTERNAL)
     assert renewed(queue.inbox) == SHOWN
-    register.saw(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == [], "nobody shows it"
-    register.saw(APP, "octo-org/app", private=True, visibility=INTERNAL)
+    register.store_repository(APP, "octo-org/app", private=True, visibility=INTERNAL)
     assert renewed(queue.inbox) == [], "what is not private is shown whatever its name is"
     known = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
     assert known == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
@@ -71,23 +71,23 @@ def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
 def test_a_repository_that_goes_leaves_the_comments_and_one_that_returns_has_its_own_checked(
     register: OrganisationRegister, queue: Queue
 ) -> None:
-    register.lost(SDK, "the repository was deleted")
+    register.mark_gone(SDK, "the repository was deleted")
     assert renewed(queue.inbox) == SHOWN
-    register.lost(SDK, "the repository was deleted")
+    register.mark_gone(SDK, "the repository was deleted")
     assert renewed(queue.inbox) == []
     assert [each.id for each in register.repositories(7)] == [1, 3]
-    register.lost(APP, "the repository was deleted")
-    register.saw(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    register.mark_gone(APP, "the repository was deleted")
+    register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
     assert renewed(queue.inbox) == [], "nobody can write there"
-    register.saw(APP, "octo-org/r1", private=False, visibility=None)
+    register.store_repository(APP, "octo-org/r1", private=False, visibility=None)
     assert renewed(queue.inbox) == SHOWN, "while it was away it heard nothing"
 
 
 def test_settings_that_share_otherwise_concern_both_sides(register: OrganisationRegister, queue: Queue) -> None:
     for repository in (SDK, APP):
-        register.share(repository, ["octo-org/*"])
+        register.store_shares(repository, ["octo-org/*"])
         assert renewed(queue.inbox) == SHOWN
-        register.share(repository, ("octo-org/*",))
+        register.store_shares(repository, ("octo-org/*",))
         assert renewed(queue.inbox) == []
     assert [each.shares for each in register.repositories(7)] == [("octo-org/*",), ("octo-org/*",), ()]
 
@@ -95,64 +95,64 @@ def test_settings_that_share_otherwise_concern_both_sides(register: Organisation
 def test_an_installation_that_comes_back_has_all_its_comments_checked(
     register: OrganisationRegister, queue: Queue
 ) -> None:
-    register.installed(7, "octo-org", "active")
+    register.store_installation(7, "octo-org", "active")
     assert renewed(queue.inbox) == []
-    register.installed(7, "octo-org", "suspended")
+    register.store_installation(7, "octo-org", "suspended")
     assert renewed(queue.inbox) == []
-    register.installed(7, "octo-org", "active")
+    register.store_installation(7, "octo-org", "active")
     assert renewed(queue.inbox) == SHOWN
 
 
 def test_threads_that_changed_concern_those_who_show_them(register: OrganisationRegister, queue: Queue) -> None:
-    register.changed(SDK, range(1, 57))
+    register.note_changed(SDK, range(1, 57))
     assert renewed(queue.inbox) == []
-    register.changed(SDK, range(1, 1_200))
+    register.note_changed(SDK, range(1, 1_200))
     assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
-    register.changed(PLUGIN, [57])
+    register.note_changed(PLUGIN, [57])
     assert renewed(queue.inbox) == []
 
 
 def test_what_is_gone_from_its_memory_is_remembered_no_more(register: OrganisationRegister, queue: Queue) -> None:
-    register.changed(SDK, [57], gone=[57])
+    register.note_changed(SDK, [57], gone=[57])
     assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
-    assert register.remembered(APP, 5, [OF_SDK]) == []
-    assert register.remembered(FOREIGN, 6, [OF_SDK]) == [OF_SDK], "another installation's"
+    assert register.filter_shown(APP, 5, [OF_SDK]) == []
+    assert register.filter_shown(FOREIGN, 6, [OF_SDK]) == [OF_SDK], "another installation's"
 
 
 def test_what_a_comment_shows_no_more_concerns_it_no_more(register: OrganisationRegister, queue: Queue) -> None:
     other = OrganisationKey(PLUGIN.number, 1)
-    register.show(APP, 5, [other, OF_SDK])
-    register.show_only(APP, 5, [other])
-    register.changed(SDK, [57])
+    register.add_shown(APP, 5, [other, OF_SDK])
+    register.retain_shown(APP, 5, [other])
+    register.note_changed(SDK, [57])
     assert renewed(queue.inbox) == []
-    register.changed(PLUGIN, [1])
+    register.note_changed(PLUGIN, [1])
     assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
-    register.show_only(APP, 5, [])
-    register.changed(PLUGIN, [1])
+    register.retain_shown(APP, 5, [])
+    register.note_changed(PLUGIN, [1])
     assert renewed(queue.inbox) == []
 
 
 def test_a_comment_that_shows_two_that_are_left_out_is_worked_out_once(
     register: OrganisationRegister, queue: Queue
 ) -> None:
-    register.show(APP, 5, [OrganisationKey(PLUGIN.number, 1)])
-    register.left_out([SDK, PLUGIN])
+    register.add_shown(APP, 5, [OrganisationKey(PLUGIN.number, 1)])
+    register.note_excluded([SDK, PLUGIN])
     assert renewed(queue.inbox) == SHOWN
 
 
 def test_many_comments_are_put_at_once(register: OrganisationRegister, queue: Queue) -> None:
     for number in range(100, 1_300, 2):
-        register.show(PLUGIN, number, [OF_SDK])
-    register.lost(SDK, "the repository was deleted")
+        register.add_shown(PLUGIN, number, [OF_SDK])
+    register.mark_gone(SDK, "the repository was deleted")
     with queue.inbox.database.transaction() as asking:
         row = asking.row("select count(*) as many from deliveries where state = 'waiting'")
     assert row == {"many": 601}
 
 
 CHANGES: list[Callable[[OrganisationRegister], object]] = [
-    lambda register: register.lost(APP, "uninstalled"),
-    lambda register: register.saw(APP, "octo-org/app", private=True, visibility=PRIVATE),
-    lambda register: register.share(APP, ["octo-org/*"]),
+    lambda register: register.mark_gone(APP, "uninstalled"),
+    lambda register: register.store_repository(APP, "octo-org/app", private=True, visibility=PRIVATE),
+    lambda register: register.store_shares(APP, ["octo-org/*"]),
 ]
 
 
@@ -176,17 +176,17 @@ def test_a_repository_that_changes_while_its_run_begins_and_the_run_do_not_wait_
         beginning.change("update deliveries set state = 'working' where repository = :key", key=APP.text)
         other.start()
         other.join(0.5)  # it waits for one of our rows
-        within(beginning, queue.inbox.now).began(APP, "octo-org/r1", private=False)
+        installations_in(beginning, queue.inbox.now).record_work(APP, "octo-org/r1", private=False)
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
 
 
 WRITES: list[Callable[[OrganisationRegister], object]] = [
-    lambda register: register.lost(SDK, "uninstalled"),
-    lambda register: register.saw(SDK, "octo-org/sdk", private=True, visibility=PRIVATE),
-    lambda register: register.share(SDK, ["octo-org/*"]),
-    lambda register: register.left_out([OTHER, SDK]),
-    lambda register: register.changed(SDK, [56, 57]),
+    lambda register: register.mark_gone(SDK, "uninstalled"),
+    lambda register: register.store_repository(SDK, "octo-org/sdk", private=True, visibility=PRIVATE),
+    lambda register: register.store_shares(SDK, ["octo-org/*"]),
+    lambda register: register.note_excluded([OTHER, SDK]),
+    lambda register: register.note_changed(SDK, [56, 57]),
 ]
 
 
@@ -201,12 +201,12 @@ def test_whoever_adds_work_for_several_keys_and_a_change_do_not_wait_for_each_ot
 ) -> None:
     """As the webhook, a change of the other repository, or the end of a run do: statement by statement, in order."""
     monkeypatch.setattr("bot.server.organisation_register.MANY", 1)
-    register.show(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
+    register.add_shown(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
     for repository in (APP, SDK, PLUGIN):
         queue.inbox.put([arrival(repository.text, repository, 1)])
     changes = OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
     changes.align("/srv/index", EVERYTHING)
-    changes.read_again([SDK])
+    changes.request_reread([SDK])
     faults = list[WorldError]()
 
     def written() -> None:

@@ -46,7 +46,7 @@ def search(world: World, results: int = 2, **changed: Any) -> CheckedSearch:
 
 def found(world: World, kept: tuple[OrganisationKey, ...] = (), **changed: Any) -> list[OrganisationKey]:
     """What is found where ``kept`` stands in the comment."""
-    world.register.show(RepositoryKey(INSTALLATION, 1), 11, kept)
+    world.register.add_shown(RepositoryKey(INSTALLATION, 1), 11, kept)
     return [one.key for one in search(world, **changed).find(ASKED, Context(), kept)]
 
 
@@ -70,11 +70,11 @@ def test_without_the_index_only_what_stands_there_is_shown_as_github_has_it(worl
 
 def test_what_its_repository_forgot_is_not_shown_though_github_has_it(world: World) -> None:
     assert found(world, (SHOWN,), rank=down) == [SHOWN]
-    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[12])
+    world.register.note_changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[12])
     assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)), "it only changed"
-    world.register.changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[11])
+    world.register.note_changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[11])
     assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)) == ()
-    assert world.register.remembered(RepositoryKey(INSTALLATION, 1), 11, [SHOWN]) == []
+    assert world.register.filter_shown(RepositoryKey(INSTALLATION, 1), 11, [SHOWN]) == []
 
 
 def test_while_github_is_down_nothing_new_is_shown_and_what_stands_there_waits(world: World) -> None:
@@ -135,7 +135,7 @@ def test_three_threads_are_read_at_most(world: World) -> None:
 
 
 def test_an_answer_that_finds_a_change_tells_other_comments_of_it(world: World) -> None:
-    world.register.show(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
+    world.register.add_shown(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
     world.forge.repositories[2].visibility = Visibility.PRIVATE
     assert found(world, rank=of(SHOWN)) == []
     waiting = world.inbox.deliveries(state="waiting")

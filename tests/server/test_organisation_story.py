@@ -175,7 +175,7 @@ def test_a_comment_that_cannot_be_changed_keeps_no_other_delivery_waiting(
     town.github.faults.add(f"PATCH */issues/comments/{comment.id}", kind)
     organisation.index.found = []
     register = OrganisationRegister(town.here.inbox)
-    register.changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    register.note_changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
     new = app.open_issue("monalisa", "Which session store?", "What did we decide in #1 about sessions?")
     town.hear_of(app, Event("issues", "opened", new))
     town.run(town.repository(app))
@@ -251,7 +251,7 @@ def test_a_deleted_issue_leaves_the_comment_and_is_shown_no_more(organisation: O
     organisation.sdk.delete_issue(organisation.solved)
     assert TITLE not in organisation.text(organisation.ask())
     sdk = organisation.town.repository(organisation.sdk)
-    OrganisationRegister(organisation.town.here.inbox).changed(sdk, [organisation.solved])
+    OrganisationRegister(organisation.town.here.inbox).note_changed(sdk, [organisation.solved])
     organisation.town.settle()
     assert TITLE not in organisation.text(number)
 
@@ -290,7 +290,7 @@ def test_what_the_sdk_is_asked_to_forget_leaves_the_comment(organisation: Organi
     number, town = organisation.ask(), organisation.town
     organisation.index.found = []
     register = OrganisationRegister(town.here.inbox)
-    register.changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    register.note_changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
     town.settle()
     assert TITLE not in organisation.text(number)
 
@@ -311,6 +311,6 @@ def test_while_the_index_is_down_answers_go_on_and_what_stands_there_stays(organ
     organisation.town.settle()
     assert "PostgreSQL" in organisation.text(other)
     sdk = organisation.town.repository(organisation.sdk)
-    OrganisationRegister(organisation.town.here.inbox).changed(sdk, [organisation.solved])
+    OrganisationRegister(organisation.town.here.inbox).note_changed(sdk, [organisation.solved])
     organisation.town.settle()
     assert TITLE in organisation.text(number)

@@ -66,10 +66,10 @@ def nursery(request: pytest.FixtureRequest) -> Iterator[Nursery]:
 @pytest.mark.parametrize("nursery", [(["sleep", "60"], 2)], indirect=True)
 def test_as_many_run_as_there_should_and_none_after_the_end(nursery: Nursery) -> None:
     nursery.children.begin()
-    until(lambda: len(nursery.children.living) == 2)
+    until(lambda: len(nursery.children.running_pids) == 2)
     nursery.children.ask_to_end()
     assert nursery.children.wait(5)
-    assert nursery.children.living == []
+    assert nursery.children.running_pids == []
     assert len(set(nursery.names)) == len(nursery.started) == 2
     assert nursery.ended == [], "they gave back their leases themselves"
 
@@ -78,10 +78,10 @@ def test_as_many_run_as_there_should_and_none_after_the_end(nursery: Nursery) ->
 @pytest.mark.parametrize("nursery", [(["sleep", "60"], 1)], indirect=True)
 def test_one_that_was_killed_comes_back_after_a_second(nursery: Nursery) -> None:
     nursery.children.begin()
-    until(lambda: nursery.children.living)
-    (first,) = nursery.children.living
+    until(lambda: nursery.children.running_pids)
+    (first,) = nursery.children.running_pids
     os.kill(first, signal.SIGKILL)
-    until(lambda: nursery.children.living not in ([], [first]))
+    until(lambda: nursery.children.running_pids not in ([], [first]))
     assert 0.8 <= nursery.started[1] - nursery.started[0] <= 5
     assert nursery.ended == nursery.names[:1]
     assert nursery.names[1] != nursery.names[0]
@@ -110,9 +110,9 @@ def test_what_a_worker_that_was_killed_had_is_ready_for_another_at_once() -> Non
 
     children = Children(start, 2, inbox.queue.release)
     children.begin()
-    until(lambda: len(children.living) == 2)
+    until(lambda: len(children.running_pids) == 2)
     assert owners(inbox) == set(names)
-    os.kill(children.living[0], signal.SIGKILL)
+    os.kill(children.running_pids[0], signal.SIGKILL)
     until(lambda: "" in owners(inbox))
     assert owners(inbox) == {"", names[1]}, "the other one keeps what it has"
     assert inbox.queue.claim("another")
@@ -152,11 +152,11 @@ def test_one_that_cannot_be_started_is_tried_again(nursery: Nursery) -> None:
 @pytest.mark.parametrize("nursery", [(STUBBORN, 1)], indirect=True)
 def test_one_that_does_not_end_in_time_is_killed(nursery: Nursery) -> None:
     nursery.children.begin()
-    until(lambda: nursery.children.living)
+    until(lambda: nursery.children.running_pids)
     time.sleep(0.5)  # for the shell to have set its trap
     nursery.children.ask_to_end()
     assert not nursery.children.wait(0.5)
-    assert nursery.children.living == []
+    assert nursery.children.running_pids == []
 
 
 def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tmp_path: Path) -> None:

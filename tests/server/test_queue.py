@@ -318,7 +318,7 @@ def test_a_worker_is_woken_by_another_connection(postgres_server: postgres.Serve
     with ExitStack() as stack:
         url = stack.enter_context(postgres_server.database(template=made_postgres))
         here, there = (stack.enter_context(closing(Database(url))) for _ in range(2))
-        wakeups, work = Wakeups(here, every=30.0), WorkQueue(there, Now())
+        wakeups, work = Wakeups(here, interval=30.0), WorkQueue(there, Now())
         stack.enter_context(wakeups.listening())
         until_listens = time.monotonic() + 100  # until then a wait lasts its 30 s
         seconds = 30.0
@@ -339,7 +339,7 @@ def _add(work: WorkQueue) -> None:
 
 def test_on_sqlite_it_looks_again_after_a_moment(tmp_path: Path) -> None:
     database = Database(copied(made_file(), tmp_path))
-    wakeups = Wakeups(database, every=0.05)
+    wakeups = Wakeups(database, interval=0.05)
     with wakeups.listening():
         began = time.monotonic()
         wakeups.wait()

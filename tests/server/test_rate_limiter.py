@@ -8,7 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bot.server.rate_limiter import AGAIN, FORGIVEN, FREE, LONGEST, MOST, TOGETHER, PasswordLimiter
+from bot.server.rate_limiter import (
+    FORGET_AFTER,
+    FREE_TRIES,
+    LONGEST,
+    MOST,
+    REFILL_SECONDS,
+    SHARED_TRIES,
+    PasswordLimiter,
+)
 from tests.server.client import PASSWORD, Answer, Line, knowing
 from tests.server.doorway import running
 
@@ -29,7 +37,7 @@ class Guesses:
 
     def guess(self, peer: str, *, right: bool = False, near: bool = False) -> int | bool:
         """How long to wait, or whether it was right."""
-        tried = self.brake.tried(peer, lambda: self._look(right=right), near=near)
+        tried = self.brake.try_password(peer, lambda: self._look(right=right), near=near)
         return tried.wait or tried.is_right
 
     def besiege(self, seconds: float, peers: int, every: float = 1.0) -> int:
@@ -49,7 +57,7 @@ def guesses() -> Guesses:
 
 def test_a_few_wrong_ones_are_free_and_then_the_waits_grow(guesses: Guesses) -> None:
     waits = []
-    for _ in range(FREE + 12):
+    for _ in range(FREE_TRIES + 12):
         while isinstance(wait := guesses.guess("a", near=True), int) and wait > 0 and not isinstance(wait, bool):
             waits.append(wait)
             guesses.now += wait
@@ -57,7 +65,7 @@ def test_a_few_wrong_ones_are_free_and_then_the_waits_grow(guesses: Guesses) -> 
 
 
 def test_what_is_tried_meanwhile_is_not_looked_at_and_makes_the_wait_no_longer(guesses: Guesses) -> None:
-    for _ in range(FREE):
+    for _ in range(FREE_TRIES):
         guesses.guess("a")
     assert guesses.guess("a", right=True) == 1
     looked = guesses.looked
@@ -70,30 +78,30 @@ def test_what_is_tried_meanwhile_is_not_looked_at_and_makes_the_wait_no_longer(g
 
 def test_the_right_one_ends_it(guesses: Guesses) -> None:
     for _ in range(3):
-        for _ in range(FREE - 1):
+        for _ in range(FREE_TRIES - 1):
             assert guesses.guess("a") is False
         assert guesses.guess("a", right=True) is True
 
 
 def test_whoever_stops_is_forgiven(guesses: Guesses) -> None:
-    for _ in range(FREE):
+    for _ in range(FREE_TRIES):
         guesses.guess("a")
-    guesses.now += FORGIVEN + 1
-    assert [guesses.guess("a") for _ in range(FREE)] == [False] * FREE
+    guesses.now += FORGET_AFTER + 1
+    assert [guesses.guess("a") for _ in range(FREE_TRIES)] == [False] * FREE_TRIES
 
 
 def test_a_peer_that_waits_keeps_no_other_peer_out(guesses: Guesses) -> None:
-    for _ in range(2 * FREE):
+    for _ in range(2 * FREE_TRIES):
         guesses.guess("a")
     assert guesses.guess("b", right=True) is True
 
 
 def test_one_peer_gets_a_few_hundred_guesses_a_day(guesses: Guesses) -> None:
-    assert guesses.besiege(DAY, 1) < FREE + 12 + DAY / LONGEST
+    assert guesses.besiege(DAY, 1) < FREE_TRIES + 12 + DAY / LONGEST
 
 
 def test_many_peers_get_no_more_than_one_in_ten_seconds(guesses: Guesses) -> None:
-    assert guesses.besiege(DAY, 100_000, 0.5) <= TOGETHER + DAY / AGAIN + 1
+    assert guesses.besiege(DAY, 100_000, 0.5) <= SHARED_TRIES + DAY / REFILL_SECONDS + 1
 
 
 def test_while_many_peers_guess_the_operator_comes_in_from_a_known_place_and_from_the_machine(guesses: Guesses) -> None:
@@ -103,12 +111,12 @@ def test_while_many_peers_guess_the_operator_comes_in_from_a_known_place_and_fro
         assert guesses.guess("home", right=True) is True
         assert guesses.guess("127.0.0.1", right=True, near=True) is True
     guesses.guess("one more")
-    assert guesses.brake.tried("elsewhere", lambda: True).wait > 0, "it has to wait as all others"
+    assert guesses.brake.try_password("elsewhere", lambda: True).wait > 0, "it has to wait as all others"
 
 
 def test_when_they_stop_everybody_comes_in_again(guesses: Guesses) -> None:
     guesses.besiege(1000, 100_000, 0.5)
-    guesses.now += AGAIN
+    guesses.now += REFILL_SECONDS
     assert guesses.guess("elsewhere", right=True) is True
 
 
@@ -123,7 +131,7 @@ def test_the_tables_have_a_bound(guesses: Guesses) -> None:
 def test_many_at_once_are_no_more_than_one_after_another(guesses: Guesses) -> None:
     with ThreadPoolExecutor(32) as pool:
         list(pool.map(lambda _: guesses.guess("a"), range(500)))
-    assert guesses.looked == FREE
+    assert guesses.looked == FREE_TRIES
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +160,8 @@ RIGHT = f"precedent:{PASSWORD}"
     ("source", "path"), [("127.1.0.1", "/"), ("127.1.0.2", "/metrics"), ("127.1.0.3", "/deliveries/1")]
 )
 def test_a_guesser_is_asked_to_wait_and_others_are_not(port: int, source: str, path: str) -> None:
-    statuses = [asked(port, source, f"precedent:guess {number}", path).status for number in range(FREE + 2)]
-    assert statuses == [*[401] * FREE, 429, 429]
+    statuses = [asked(port, source, f"precedent:guess {number}", path).status for number in range(FREE_TRIES + 2)]
+    assert statuses == [*[401] * FREE_TRIES, 429, 429]
     answer = asked(port, source, RIGHT, path)
     assert (answer.status, answer.headers["retry-after"]) == (429, "1")
     assert answer.headers["cache-control"] == "no-store"
@@ -161,7 +169,7 @@ def test_a_guesser_is_asked_to_wait_and_others_are_not(port: int, source: str, p
 
 
 def test_guesses_through_a_proxy_do_not_keep_out_who_comes_directly(port: int) -> None:
-    for number in range(FREE + 1):
+    for number in range(FREE_TRIES + 1):
         found = asked(port, "127.1.0.4", f"precedent:{number}", x_forwarded_for=f"192.0.2.{number}")
     assert found.status == 429, "for whom a proxy asks is not believed"
     assert asked(port, "127.1.0.4", RIGHT).status == 200
@@ -170,9 +178,9 @@ def test_guesses_through_a_proxy_do_not_keep_out_who_comes_directly(port: int) -
 def test_who_gives_no_password_is_asked_for_one_and_guesses_nothing(port: int) -> None:
     async def story() -> list[int]:
         line = await Line.to(port, "127.1.0.5")
-        found = [(await line.ask("GET", "/", {"Host": "localhost"})).status for _ in range(3 * FREE)]
+        found = [(await line.ask("GET", "/", {"Host": "localhost"})).status for _ in range(3 * FREE_TRIES)]
         await line.close()
         return found
 
-    assert asyncio.run(story()) == [401] * (3 * FREE)
+    assert asyncio.run(story()) == [401] * (3 * FREE_TRIES)
     assert asked(port, "127.1.0.5", RIGHT).status == 200

@@ -12,7 +12,7 @@ import pytest
 from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
 from bot.memory.store import Edits, Snapshot
-from bot.server.model import Instant, Stopping
+from bot.server.model import Instant, ServerStopping
 from bot.server.rate_limiter import PacedStore, RateLimiter
 
 BEGAN = 1_800_000_000_000
@@ -119,7 +119,7 @@ def test_a_push_that_waits_ends_when_the_server_stops(pace: RateLimiter, tmp_pat
     store = PacedStore(FolderStore(tmp_path), pace, [BEGAN - at for at in range(6)], stop)
     base = store.open()
     stop.set()
-    with pytest.raises(Stopping):
+    with pytest.raises(ServerStopping):
         store.write(base, {"file": b"1"}, "one")
 
 

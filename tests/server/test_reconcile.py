@@ -17,7 +17,7 @@ from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
-from bot.server.delivery_groups import coalesced
+from bot.server.delivery_groups import coalesce
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE
 from bot.server.reconcile import NOTHING, PAUSES, TROUBLE, reconcile
@@ -92,7 +92,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     known = town.here.register.repository(town.repository(project))
     assert (known.name, known.private) == ("octo-org/app", True)
     assert known.cursor
-    assert town.here.inbox.budgets().left(CORE)[known.repository.installation] > 0
+    assert town.here.inbox.budgets().remaining(CORE)[known.repository.installation] > 0
 
 
 def test_a_change_in_another_repository_is_looked_at_whatever_the_run_did_before(town: Town) -> None:
@@ -455,7 +455,7 @@ def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
     town.ask(project)
     town.settle()
     half_read(town, project)
-    monkeypatch.setattr("bot.server.reconcile.go_on", lambda bot, calm: None)
+    monkeypatch.setattr("bot.server.reconcile.continue_rebuild", lambda bot, calm: None)
     began = town.here.clock.now
     due = []
     for _ in range(4):
@@ -547,7 +547,7 @@ def gathered(*events: Event) -> list[tuple[Event, list[int]]]:
         Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
         for seq, event in enumerate(events, 1)
     ]
-    return [(group.event, [each.seq for each in group.deliveries]) for group in coalesced(rows)]
+    return [(group.event, [each.seq for each in group.deliveries]) for group in coalesce(rows)]
 
 
 def happened(action: str, number: int = 5) -> Event:

@@ -244,7 +244,7 @@ def test_repositories_are_asked_about_in_turn(here: Places) -> None:
         return 0
 
     for _ in range(2):
-        DriftCheck(here.inbox, Tokens(), newest, APP).look(here.clock.now, print)  # type: ignore[arg-type]
+        DriftCheck(here.inbox, Tokens(), newest, APP).check(here.clock.now, print)  # type: ignore[arg-type]
     assert asked == [*repositories, *repositories[:50]]
 
 
@@ -256,7 +256,7 @@ def test_each_repository_is_looked_at_once_a_day_at_a_time_of_its_own(here: Plac
     seen = {repository: [] for repository in repositories}  # type: dict[RepositoryKey, list[int]]
     for quarter in range(2 * QUARTERS):
         before = {repository: here.waiting(repository).count("schedule") for repository in repositories}
-        lagging.remind(begins + quarter * QUARTER)
+        lagging.start_daily_looks(begins + quarter * QUARTER)
         for repository in repositories:
             if here.waiting(repository).count("schedule") > before[repository]:
                 seen[repository].append(quarter)
@@ -271,7 +271,7 @@ def test_a_late_sweep_still_begins_the_daily_look(here: Places) -> None:
     here.know(RepositoryKey(5, 100))
     lagging = resync(here).drift
     begins = here.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
-    assert [lagging.remind(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]
+    assert [lagging.start_daily_looks(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]
 
 
 def test_a_worker_without_an_index_does_not_switch_off_that_of_another(
@@ -282,11 +282,11 @@ def test_a_worker_without_an_index_does_not_switch_off_that_of_another(
     here.inbox.heartbeat(f"{WORKER}with", {INDEX_UP: 0})
     here.inbox.heartbeat(f"{WORKER}without", {"busy": 1})
     sweep(here)
-    assert changes.waiting() is not None
+    assert changes.backlog() is not None
     assert "give all the same place" in caplog.text
     caplog.clear()
     sweep(here, INDEX_LEFT - MINUTE)  # all that have it may be restarting
-    assert changes.waiting() is not None
+    assert changes.backlog() is not None
     assert "give all the same place" not in caplog.text
     sweep(here, 2 * MINUTE)
-    assert changes.waiting() is None
+    assert changes.backlog() is None

@@ -49,7 +49,7 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
         work = here.begin(each)
         assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
         here.inbox.end(work, [], RunReport(cursor=1))
-        here.inbox.installations().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
+        here.inbox.installations().store_repository(each, here.tokens.grant(each, here.clock.now).name, private=False)
     here.github.tenants.suspend(number)
     assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
     assert [row.repository for row in here.register.repositories()] == sorted([repository, other])
@@ -83,7 +83,7 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     sweep(here)
     for _ in range(96):
         here.clock.now += 15 * MINUTE
-        resync(here).drift.remind(here.clock.now)
+        resync(here).drift.start_daily_looks(here.clock.now)
     assert len(rows(here, repository, "schedule")) == 1
     here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
     assert here.inbox.purge(here.clock.now + DAY) >= 2
@@ -93,5 +93,5 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
 def test_an_account_with_very_many_repositories_is_looked_at_as_a_whole(here: Places) -> None:
     repositories = [RepositoryKey(5, number) for number in range(1, 2_502)]
     house = InstallationEvents(here.inbox, here.tokens, here.forgotten.append, here.clock.now)
-    assert house.looks(repositories, f"{APP}:found-1") == len(repositories)
-    assert house.looks(repositories, f"{APP}:found-1") == 0
+    assert house.schedule_catch_up(repositories, f"{APP}:found-1") == len(repositories)
+    assert house.schedule_catch_up(repositories, f"{APP}:found-1") == 0

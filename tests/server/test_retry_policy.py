@@ -9,7 +9,7 @@ import pytest
 
 import bot
 from bot.errors import PrecedentError, StoreError, UserError, WorldError
-from bot.files import DiskTrouble
+from bot.files import DiskFault
 from bot.git.errors import Archived, AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.errors import (
     CannotComment,
@@ -26,7 +26,7 @@ from bot.github.errors import (
 from bot.github.events import Event
 from bot.server.inbox_rows import NEVER_ENDED, REASONS
 from bot.server.log import Bug
-from bot.server.model import Delivery, RepositoryKey, Result, Stopping
+from bot.server.model import Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.retry_policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
@@ -66,7 +66,7 @@ def test_where_the_app_is_not_installed_a_delivery_is_dropped() -> None:
     [
         Unreachable("502"),
         RemoteUnreachable("no answer"),
-        DiskTrouble("full"),
+        DiskFault("full"),
         StoreError("others keep writing"),
         GitError("bad object"),
         ForgeError("what is that"),
@@ -103,7 +103,7 @@ def test_a_limit_is_sat_out_for_a_minute_at_least_and_counts_for_nothing() -> No
 
 
 def test_a_server_that_stops_costs_no_try() -> None:
-    assert judge(Stopping("stopped"), tried(7), NOW, 8) == Result(7, "waiting", "stopped", NOW, counts=False)
+    assert judge(ServerStopping("stopped"), tried(7), NOW, 8) == Result(7, "waiting", "stopped", NOW, counts=False)
 
 
 def test_a_repository_that_went_elsewhere_is_looked_at_again_at_once_which_costs_no_try() -> None:

@@ -72,7 +72,7 @@ class Watched:
     def settle(self) -> None:
         """As many looks as a change needs to be used, and one more."""
         for _ in range(3):
-            self.files.look()
+            self.files.reload_changed()
 
     def lines(self) -> list[str]:
         return [json.loads(line)["message"] for line in self.log.getvalue().splitlines()]
@@ -127,11 +127,11 @@ def test_all_that_changed_so_far_is_used_together(watched: Watched) -> None:
 
 def test_a_file_that_is_being_written_is_read_at_the_next_look(watched: Watched) -> None:
     watched.file("webhook_secret").write_text(THIRD[:-1], encoding="utf-8")
-    watched.files.look()
+    watched.files.reload_changed()
     watched.file("webhook_secret").write_text(THIRD, encoding="utf-8")
-    watched.files.look()
+    watched.files.reload_changed()
     assert watched.used == []
-    watched.files.look()
+    watched.files.reload_changed()
     assert [new.webhook_secret for new in watched.used] == [THIRD]
 
 
@@ -215,7 +215,7 @@ def test_the_address_of_the_database_counts_from_the_next_start(watched: Watched
 
 
 def test_a_worker_leaves_the_lines_about_refused_values_to_the_process_that_started_it(watched: Watched) -> None:
-    watched.begin(tells=False)
+    watched.begin(warns=False)
     watched.file("private_key").write_text("Sesame", encoding="utf-8")
     watched.settle()
     assert watched.lines() == []

@@ -24,8 +24,8 @@ from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
 from bot.server.health import SPARE
 from bot.server.options import Misconfigured, ServerOptions
-from bot.server.processes import RESYNC, SETTLED
-from bot.server.startup_check import SPACE, Outside, StartupProblem, examine, filesystem, refuse
+from bot.server.processes import RESYNC, RESYNC_DELAY
+from bot.server.startup_check import SPACE, OutsideChecks, StartupProblem, examine, filesystem, raise_problems
 from tests.github.keys import key_pair
 from tests.server.client import knowing, once
 from tests.server.stage import APP, ROOT, SLUG, ServerStage
@@ -50,7 +50,7 @@ def signs(text: str) -> dict[str, str]:
     return found
 
 
-def findings(folder: Path, outside: Outside, **options: object) -> dict[str, StartupProblem]:
+def findings(folder: Path, outside: OutsideChecks, **options: object) -> dict[str, StartupProblem]:
     given = replace(ServerOptions(app_id=APP, data=folder), **options)  # type: ignore[arg-type]
     return {each.name: each for each in examine(given, outside) if each.level != "ok"}
 
@@ -59,7 +59,7 @@ def outside(
     info: AppInfo | Exception = WELL,
     prepare: Exception | None = None,
     bind: Exception | None = None,
-) -> Outside:
+) -> OutsideChecks:
     def about() -> AppInfo:
         if isinstance(info, Exception):
             raise info
@@ -69,7 +69,7 @@ def outside(
         if error:
             raise error
 
-    return Outside(lambda: rise(prepare), about, lambda: rise(bind))
+    return OutsideChecks(lambda: rise(prepare), about, lambda: rise(bind))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -277,11 +277,11 @@ def test_what_is_wrong_ends_the_start_before_what_is_away() -> None:
         StartupProblem("c", "warning", "z"),
     )
     with pytest.raises(Misconfigured) as met:
-        refuse([away, wrong, warning])
+        raise_problems([away, wrong, warning])
     assert met.value.faults == ("b: y", "a: x")
     with pytest.raises(WorldError, match="b: y"):
-        refuse([away, warning])
-    refuse([warning])
+        raise_problems([away, warning])
+    raise_problems([warning])
 
 
 # -- the password of the status page -------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ def test_what_was_missed_while_it_was_down_is_looked_for_soon_after_a_start(stag
         with inbox.database.transaction() as asking:
             row = asking.row("select due from queue where key = :key", key=RESYNC)
         assert row is not None
-        assert row["due"] <= inbox.now() + SETTLED
+        assert row["due"] <= inbox.now() + RESYNC_DELAY
         stage.stop()
 
 
@@ -402,8 +402,8 @@ def asked(stage: ServerStage, credentials: str = "") -> int:
 def test_a_signal_while_the_event_is_being_waited_for_stops_the_server_and_holds_up_nobody() -> None:
     program = """
 import signal
-from bot.server.processes import _stopped_by_signals
-stop = _stopped_by_signals()
+from bot.server.processes import _stop_on_signals
+stop = _stop_on_signals()
 with stop._cond:  # as within a wait of the main thread
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGINT)

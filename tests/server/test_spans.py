@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from bot.github.client import GitHubClient
 from bot.github.errors import Gone
 from bot.github.events import Event
-from bot.github.observer import observed
+from bot.github.observer import observe_request
 from bot.server import spans
-from bot.server.delivery_context import TRACE, fields_of, receipt, run_context
+from bot.server.delivery_context import TRACE, delivery_fields, trace_receipt, trace_run
 from bot.server.model import Arrival, Delivery, RepositoryKey
 from bot.server.spans import (
     TRACEPARENT,
@@ -150,7 +150,7 @@ def test_a_span_that_nobody_asks_for_makes_nothing() -> None:
 
 
 def test_the_context_of_a_receipt_waits_with_the_delivery(collector: Collector) -> None:
-    with receipt(arrival(), 1_000 * NANO) as taken:
+    with trace_receipt(arrival(), 1_000 * NANO) as taken:
         assert dict(taken.extra)[TRACE] == traceparent()
         assert len(traceparent()) == 55
         assert traceparent().split("-")[1] == trace_id()
@@ -160,14 +160,14 @@ def test_the_context_of_a_receipt_waits_with_the_delivery(collector: Collector) 
 
 
 def test_without_traces_a_delivery_stays_as_it_came() -> None:
-    with receipt(arrival(), 1) as taken:
+    with trace_receipt(arrival(), 1) as taken:
         assert taken == arrival()
-    with run_context("a-run", [delivery(1, OTHER)], 1):
-        assert observed("GET", "/app") is observed("GET", "/app")
+    with trace_run("a-run", [delivery(1, OTHER)], 1):
+        assert observe_request("GET", "/app") is observe_request("GET", "/app")
 
 
 def test_an_action_that_is_no_word_is_not_told(collector: Collector) -> None:
-    with receipt(arrival(action="Open, Sesame"), 1):
+    with trace_receipt(arrival(action="Open, Sesame"), 1):
         pass
     (receive,) = sent(collector).named("receive")
     assert receive.attributes["precedent.event"] == "issues.other"
@@ -187,7 +187,7 @@ def test_an_action_that_is_no_word_is_not_told(collector: Collector) -> None:
     ],
 )
 def test_an_invalid_context_is_left_alone(context: str, collector: Collector) -> None:
-    with run_context("a-run", [delivery(1, context), delivery(2, OTHER)], 4_000 * NANO):
+    with trace_run("a-run", [delivery(1, context), delivery(2, OTHER)], 4_000 * NANO):
         pass
     (run,) = sent(collector).named("run")
     assert (run.trace, run.parent) == (f"{7:032x}", f"{8:016x}")
@@ -203,7 +203,7 @@ def test_a_context_has_55_characters_and_names_something(text: str) -> None:
 
 
 def test_a_delivery_waits_from_when_it_was_due_until_it_was_claimed(collector: Collector) -> None:
-    with run_context("a-run", [delivery(1, OTHER, attempts=1, next_at=3_000)], 4_000 * NANO):
+    with trace_run("a-run", [delivery(1, OTHER, attempts=1, next_at=3_000)], 4_000 * NANO):
         pass
     (wait,) = sent(collector).named("wait")
     (claim,), (run,) = collector.named("claim"), collector.named("run")
@@ -214,7 +214,7 @@ def test_a_delivery_waits_from_when_it_was_due_until_it_was_claimed(collector: C
 
 
 def test_a_run_for_nothing_that_has_a_trace_begins_one(collector: Collector) -> None:
-    with run_context("a-run", [delivery(1)], 4_000 * NANO):
+    with trace_run("a-run", [delivery(1)], 4_000 * NANO):
         pass
     (run,) = sent(collector).named("run")
     assert (run.parent, run.links) == ("", ())
@@ -231,7 +231,7 @@ def test_of_an_error_the_class_alone_is_told(collector: Collector) -> None:
 
 def test_a_request_in_a_run_is_told_by_its_route(collector: Collector, github: FakeGitHub) -> None:
     client = GitHubClient(github.url, github.token, "octocat/hello-world", write_gap=0)
-    with run_context("a-run", [delivery(1)], 1), pytest.raises(Gone):
+    with trace_run("a-run", [delivery(1)], 1), pytest.raises(Gone):
         client.issue(99)
     with pytest.raises(Gone):
         client.issue(98)
@@ -258,6 +258,6 @@ def test_a_collector_that_does_not_answer_does_not_hold_up_the_end(monkeypatch: 
 
 
 def test_lines_about_several_deliveries_name_all() -> None:
-    two = fields_of([delivery(1), delivery(2)])
+    two = delivery_fields([delivery(1), delivery(2)])
     assert two == {"request": "r1 r2", "delivery": "guid-1 guid-2"}
-    assert fields_of([arrival()]) == {"request": "r1", "delivery": "guid-1"}
+    assert delivery_fields([arrival()]) == {"request": "r1", "delivery": "guid-1"}

@@ -23,11 +23,11 @@ from bot.server.run_log import nearest
 from bot.server.status_page import (
     PAGE,
     badge,
-    counted,
+    count_of,
     delivery_page,
-    happened,
-    lasted,
-    listed,
+    describe_event,
+    format_duration,
+    join_names,
     moment,
     policy,
     status_page,
@@ -121,7 +121,7 @@ def test_each_repository_leads_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     ledger = empty()
     for number in range(1, 131):
-        ledger.installations().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+        ledger.installations().store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
     page = text_of(status_page(ledger, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page
@@ -252,14 +252,14 @@ def test_the_past_is_told_shortly(milliseconds: int, said: str) -> None:
 
 
 def test_spans_numbers_and_lists_are_told_in_words() -> None:
-    assert [lasted(s) for s in (0, 0.0004, 0.25, 2.34, 90, 7_000, 9_000)] == [
+    assert [format_duration(s) for s in (0, 0.0004, 0.25, 2.34, 90, 7_000, 9_000)] == [
         "0 s", "0 s", "250 ms", "2.3 s", "2 min", "117 min", "2.5 h",
     ]  # fmt: skip
-    assert [counted(n, "try", "tries") for n in (0, 1, 2_000)] == ["0 tries", "1 try", "2,000 tries"]
-    assert counted(2, "day") == "2 days"
-    assert [listed(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == ["", "a", "a and b", "a, b and c"]
-    assert happened(Event("issue_comment", "created")) == "comment created"
-    assert happened(Event("installation_repositories", "added")) == "repositories added"
+    assert [count_of(n, "try", "tries") for n in (0, 1, 2_000)] == ["0 tries", "1 try", "2,000 tries"]
+    assert count_of(2, "day") == "2 days"
+    assert [join_names(n) for n in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == ["", "a", "a and b", "a, b and c"]
+    assert describe_event(Event("issue_comment", "created")) == "comment created"
+    assert describe_event(Event("installation_repositories", "added")) == "repositories added"
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def fill(ledger: Inbox) -> None:
 
 
 def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_part(tmp_path: Path) -> None:
-    database, limit = Database.within(tmp_path), [2**30]
+    database, limit = Database.in_folder(tmp_path), [2**30]
     database.make_tables()
     ledger = Inbox(database, "one", Clock())
 
@@ -65,7 +65,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 
 @pytest.mark.slow
 def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than_github_waits(tmp_path: Path) -> None:
-    database = Database.within(tmp_path, hurry=True)
+    database = Database.in_folder(tmp_path, hurry=True)
     database.make_tables()
     ledger = Inbox(database, "web", Clock())
     ledger.put([arrival("before")])

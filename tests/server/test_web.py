@@ -310,15 +310,15 @@ def test_refusals_are_counted_under_no_name_of_the_senders_choosing(server: tupl
 
 
 def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
-    with web.bound("127.0.0.1", 0) as taken:
+    with web.open_listener("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
-            web.bound("127.0.0.1", port)
+            web.open_listener("127.0.0.1", port)
 
 
 def test_an_address_of_version_6_is_listened_on() -> None:
-    with web.bound("::1", 0) as door:
+    with web.open_listener("::1", 0) as door:
         assert door.getsockname()[0] == "::1"
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.events import Event
-from bot.server.model import Arrival, Dropped, Priority, Refused, RepositoryKey
-from bot.server.webhook import WebhookRules, before_body, is_signed, receive
+from bot.server.model import Arrival, DroppedDelivery, Priority, Refused, RepositoryKey
+from bot.server.webhook import WebhookRules, check_headers, is_signed, receive
 from tests.fakes.github import FakeGitHub
 from tests.server.client import SECRET, delivered, issue_event, signature
 
@@ -132,7 +132,7 @@ def test_the_size_is_looked_at_before_the_event_and_the_signature() -> None:
 def test_everything_that_headers_tell_is_known_before_the_body() -> None:
     for expected, name, changed in REFUSALS:
         headers = raw(delivered(b"{}", guid=GUID, **changed))
-        found = before_body("GET" if expected == 405 else "POST", headers)
+        found = check_headers("GET" if expected == 405 else "POST", headers)
         later = name in ("another one", "no delivery", "a delivery that is no GUID")
         assert found == 2 if later else isinstance(found, Refused) and found.status == expected
 
@@ -208,7 +208,7 @@ def test_a_body_that_is_shorter_than_it_said_is_refused() -> None:
 
 @pytest.mark.parametrize("event", ["ping", "star", "workflow_job", "github_app_authorization", "pull_request"])
 def test_what_we_do_not_listen_to_is_dropped(event: str) -> None:
-    assert heard({"zen": "Keep it logically awesome."}, event) == Dropped(
+    assert heard({"zen": "Keep it logically awesome."}, event) == DroppedDelivery(
         "ping" if event == "ping" else "unknown event"
     )
 
@@ -217,7 +217,7 @@ def test_what_we_do_not_listen_to_is_dropped(event: str) -> None:
 @pytest.mark.parametrize("action", ["created", "edited"])
 def test_what_we_wrote_ourselves_is_dropped(action: str, name: str) -> None:
     said = issue_event(1, action=action) | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
-    assert heard(said | {"sender": {"login": "Helper[bot]"}}, name) == Dropped("our own comment")
+    assert heard(said | {"sender": {"login": "Helper[bot]"}}, name) == DroppedDelivery("our own comment")
 
 
 def test_what_people_do_to_our_comments_is_heard() -> None:
@@ -231,13 +231,13 @@ def test_what_people_do_to_our_comments_is_heard() -> None:
 )
 def test_of_pushes_only_those_to_the_default_branch_are_heard(ref: str | None, is_kept: bool) -> None:
     found = heard(issue_event(1) | {"ref": ref}, "push")
-    assert isinstance(found, Arrival) if is_kept else found == Dropped("not the default branch")
+    assert isinstance(found, Arrival) if is_kept else found == DroppedDelivery("not the default branch")
 
 
 def test_a_push_where_the_default_branch_is_not_named_is_dropped() -> None:
     payload: dict[str, Any] = issue_event(1) | {"ref": "refs/tags/v1"}
     del payload["repository"]["default_branch"]
-    assert heard(payload, "push") == Dropped("not the default branch")
+    assert heard(payload, "push") == DroppedDelivery("not the default branch")
 
 
 def test_an_installation_goes_to_its_own_repository_with_its_account_and_repositories() -> None:
@@ -295,8 +295,9 @@ def test_no_secret_is_in_the_repr_of_the_rules() -> None:
 @given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivered(b""))]), st.binary(max_size=80)))
 def test_no_request_is_answered_with_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
     whole = raw(delivered(body)) | headers
-    assert isinstance(receive("POST", whole, body, RULES, NOW, ""), Arrival | Dropped | Refused)
+    assert isinstance(receive("POST", whole, body, RULES, NOW, ""), Arrival | DroppedDelivery | Refused)
     signed = b"sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest().encode()
     assert isinstance(
-        receive("POST", whole | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""), Arrival | Dropped | Refused
+        receive("POST", whole | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""),
+        Arrival | DroppedDelivery | Refused,
     )

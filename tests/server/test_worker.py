@@ -18,7 +18,7 @@ from bot.server import worker as module
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE, WorkQueue
-from bot.server.worker import HANGING, LOST, Ended, Task, Worker
+from bot.server.worker import HANGING, LOST, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copied, keys, made_file, queue_in_database, until
 from tests.server.stage import ServerStage
 
@@ -58,8 +58,8 @@ class House:
 
         def live() -> None:
             try:
-                ended.append((worker or self.worker()).live())
-            except Ended as error:
+                ended.append((worker or self.worker()).run_until_stopped())
+            except WorkerExit as error:
                 ended.append(error.code)
 
         self.threads.append(threading.Thread(target=live, daemon=True))

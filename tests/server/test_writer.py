@@ -12,7 +12,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.model import Arrival, Full, RepositoryKey
+from bot.server.model import Arrival, ReceiveQueueFull, RepositoryKey
 from bot.server.writer import GROUP, GroupCommitWriter
 from tests.server.queues import FileInbox
 
@@ -48,10 +48,10 @@ def stored(ledger: Gated, count: int, most: int = 500, shut: Callable[[], str] =
     async def story() -> list[object]:
         writer = GroupCommitWriter(ledger, shut, most)
         writer.start()
-        waiting = [asyncio.create_task(writer.stored(arrival(0)))]
+        waiting = [asyncio.create_task(writer.store(arrival(0)))]
         if not ledger.gate.is_set():
             await asyncio.to_thread(ledger.entered.wait, 5)
-        waiting += [asyncio.create_task(writer.stored(arrival(number))) for number in range(1, count)]
+        waiting += [asyncio.create_task(writer.store(arrival(number))) for number in range(1, count)]
         await asyncio.sleep(0.2)
         ledger.gate.set()
         found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -80,7 +80,7 @@ def test_the_same_delivery_again_is_told_to_be_known() -> None:
     async def story() -> list[bool]:
         writer = GroupCommitWriter(Gated())
         writer.start()
-        return [await writer.stored(SAMPLE), await writer.stored(SAMPLE)]
+        return [await writer.store(SAMPLE), await writer.store(SAMPLE)]
 
     assert asyncio.run(story()) == [True, False]
 
@@ -89,7 +89,7 @@ def test_too_many_at_once_are_refused_and_the_others_stored() -> None:
     ledger = Gated()
     ledger.gate.clear()
     found = stored(ledger, 40, most=10)
-    refused = [one for one in found if isinstance(one, Full)]
+    refused = [one for one in found if isinstance(one, ReceiveQueueFull)]
     assert found.count(True) + len(refused) == 40
     assert len(refused) == 29
     assert len(ledger.deliveries()) == found.count(True)
@@ -135,9 +135,9 @@ def test_after_a_bug_the_thread_goes_on() -> None:
 
         ledger.before = broken
         with pytest.raises(WorldError, match="bug of Precedent"):
-            await writer.stored(arrival(1))
+            await writer.store(arrival(1))
         ledger.before = lambda _: None
-        return await writer.stored(arrival(2))
+        return await writer.store(arrival(2))
 
     assert asyncio.run(story())
 
@@ -150,13 +150,13 @@ def test_what_takes_too_long_is_given_up_and_does_no_harm() -> None:
         writer = GroupCommitWriter(ledger, patience=0.1)
         writer.start()
         with pytest.raises(TimeoutError):
-            await writer.stored(SAMPLE)
+            await writer.store(SAMPLE)
         ledger.gate.set()
         for _ in range(100):
             if ledger.deliveries():
                 break
             await asyncio.sleep(0.02)
-        return [await writer.stored(SAMPLE), await writer.stored(arrival(2))]
+        return [await writer.store(SAMPLE), await writer.store(arrival(2))]
 
     assert asyncio.run(story()) == [False, True]
 
@@ -168,7 +168,7 @@ def test_who_gave_up_keeps_nobody_of_the_group_waiting() -> None:
     async def story() -> list[bool]:
         writer = GroupCommitWriter(ledger)
         writer.start()
-        waiting = [asyncio.create_task(writer.stored(arrival(number))) for number in range(4)]
+        waiting = [asyncio.create_task(writer.store(arrival(number))) for number in range(4)]
         await asyncio.sleep(0.2)
         waiting[2].cancel()
         await asyncio.sleep(0)
@@ -190,11 +190,11 @@ def test_it_opens_again_by_itself() -> None:
     async def story() -> bool:
         writer = GroupCommitWriter(Gated(), lambda: reasons[0], look=0.05)
         writer.start()
-        with pytest.raises(Full):
-            await writer.stored(SAMPLE)
+        with pytest.raises(ReceiveQueueFull):
+            await writer.store(SAMPLE)
         reasons[0] = ""
         await asyncio.sleep(0.5)
-        return await writer.stored(SAMPLE)
+        return await writer.store(SAMPLE)
 
     assert asyncio.run(story())
 
@@ -206,13 +206,13 @@ def test_a_stopping_writer_stores_what_waits_and_takes_nothing_more() -> None:
     async def story() -> tuple[list[bool], float]:
         writer = GroupCommitWriter(ledger)
         writer.start()
-        waiting = [asyncio.create_task(writer.stored(arrival(number))) for number in range(50)]
+        waiting = [asyncio.create_task(writer.store(arrival(number))) for number in range(50)]
         await asyncio.sleep(0.1)
         threading.Timer(0.2, ledger.gate.set).start()
         began = time.monotonic()
         assert await asyncio.to_thread(writer.stop, 5)
-        with pytest.raises(Full):
-            await writer.stored(arrival(99))
+        with pytest.raises(ReceiveQueueFull):
+            await writer.store(arrival(99))
         return await asyncio.gather(*waiting), time.monotonic() - began
 
     found, seconds = asyncio.run(story())

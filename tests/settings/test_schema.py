@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bot.settings.schema import (
     INPUTS,
     OVERRIDES,
-    Described,
     Inputs,
+    SettingDescription,
     Settings,
     SettingsError,
     describe,
@@ -202,7 +202,7 @@ def test_any_text_gives_settings_or_one_printable_line(text: str) -> None:
 
 
 @pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
-def test_each_setting_is_read_from_its_own_line(each: Described) -> None:
+def test_each_setting_is_read_from_its_own_line(each: SettingDescription) -> None:
     for value in other_values(each):
         settings = load_settings(as_yaml(each.path, settings_docs.yaml_value(value)))
         assert at(settings, each.path) == value
@@ -210,7 +210,7 @@ def test_each_setting_is_read_from_its_own_line(each: Described) -> None:
 
 
 @pytest.mark.parametrize("each", [each for each in LEAVES if " to " in each.bounds], ids=lambda each: each.path)
-def test_bounds_are_allowed_and_what_lies_beyond_is_not(each: Described) -> None:
+def test_bounds_are_allowed_and_what_lies_beyond_is_not(each: SettingDescription) -> None:
     low, high = (float(bound.replace(",", "")) for bound in each.bounds.split(" to "))
     kind = type(each.default)
     for bound in (low, high):
@@ -219,7 +219,7 @@ def test_bounds_are_allowed_and_what_lies_beyond_is_not(each: Described) -> None
         assert f"{each.path} must be from {each.bounds}" in refusal(as_yaml(each.path, str(kind(beyond))))
 
 
-def other_values(each: Described) -> list[Any]:
+def other_values(each: SettingDescription) -> list[Any]:
     if isinstance(each.default, bool):
         return [not each.default]
     if isinstance(each.default, int | float):
@@ -255,7 +255,7 @@ def test_the_documents_are_those_that_the_code_writes() -> None:
 
 
 @pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
-def test_the_page_of_settings_explains_each(each: Described) -> None:
+def test_the_page_of_settings_explains_each(each: SettingDescription) -> None:
     assert f"| `{each.path}` |" in (ROOT / "docs/settings.md").read_text(encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.files import below
+from bot.files import is_below
 
 SETTINGS = {
     "receive.unpackLimit": "100000",
@@ -126,7 +126,7 @@ class BareSnapshot:
 
     def paths(self, prefix: str) -> list[str]:
         folder = prefix.strip("/")
-        return sorted(path for path in self.files if below(path, folder))
+        return sorted(path for path in self.files if is_below(path, folder))
 
     def foreign_files(self, prefix: str) -> list[str]:
         return []

@@ -70,7 +70,7 @@ def _items(scene: Scene, body: str, told_gone: set[int]) -> Iterator[str]:
 
 def _is_orphan(scene: Scene, comment: Comment) -> bool:
     """Whether it is a reply to a comment that is deleted or edited; one to an opening text is none."""
-    key = OURS.replied({"body": comment.body, "user": {"login": comment.author.login if comment.author else None}})
+    key = OURS.reply_target({"body": comment.body, "user": {"login": comment.author.login if comment.author else None}})
     if key is None or key == comment.issue.number:
         return False
     asked = scene.fake.repo.comments.get(key)

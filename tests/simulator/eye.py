@@ -89,9 +89,9 @@ class Watched(FakeGitHub):
 
     def _key_of(self, number: int, text: str) -> Key | None:
         comment = {"body": text, "user": {"login": BOT_LOGIN}}
-        if OURS.wrote(comment):
+        if OURS.is_answer(comment):
             return number, 0
-        reply = OURS.replied(comment)
+        reply = OURS.reply_target(comment)
         if reply is None:
             self.broken.append(f"(1) a comment without our marker on issue {number}")
             return None
@@ -122,7 +122,7 @@ class Watched(FakeGitHub):
         is_taken_back = seal is not None and seal.content == NOTHING
         if self.written.get(comment_id) != comment.body and not is_taken_back:
             self.broken.append(f"(1) comment {comment_id} is written over, which a person wrote or edited")
-        if OURS.wrote({"body": text, "user": {"login": BOT_LOGIN}}):
+        if OURS.is_answer({"body": text, "user": {"login": BOT_LOGIN}}):
             self._check_promise(comment.issue.number, text)
 
     def _held(self, family: Any, number: int) -> Any:

@@ -157,7 +157,7 @@ def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
 
 
 def _is_sticky(body: str, login: str | None) -> bool:
-    return OURS.wrote({"body": body, "user": {"login": login}})
+    return OURS.is_answer({"body": body, "user": {"login": login}})
 
 
 def secrets(scene: Scene) -> Iterator[str]:

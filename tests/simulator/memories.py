@@ -68,7 +68,7 @@ def thread_on(issue: Issue) -> Thread:
 
 def _is_ours(body: str, login: str | None) -> bool:
     comment = {"body": body, "user": {"login": login}}
-    return OURS.wrote(comment) or OURS.replied(comment) is not None
+    return OURS.is_answer(comment) or OURS.reply_target(comment) is not None
 
 
 def comparable(thread: Thread) -> dict[str, object]:
@@ -104,7 +104,7 @@ def standing(scene: Scene) -> list[Key]:
     for issue in scene.fake.repo.issues.values():
         for comment in issue.comments:
             shape = {"body": comment.body, "user": {"login": comment.author.login if comment.author else None}}
-            reply = 0 if OURS.wrote(shape) else OURS.replied(shape)
+            reply = 0 if OURS.is_answer(shape) else OURS.reply_target(shape)
             found += [] if reply is None else [(issue.number, reply)]
     return found
 

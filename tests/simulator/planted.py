@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
 SPEAKING = (
-    "    plans = _still_ours(plans, run)\n"
+    "    plans = _defer_taken(plans, run)\n"
     "    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]\n"
 )
 MOST = 400
@@ -40,11 +40,11 @@ BUGS = (
     Bug(
         "the comment comes before memory",
         "bot/pipeline/handle.py",
-        "    memory.commit(_message(event))\n    if memory.is_outdated:\n"
+        "    memory.commit(_commit_message(event))\n    if memory.is_outdated:\n"
         "        replies, renewals.replies, notices = [], [], []\n"
-        "    if state.is_first:\n        _note_beginning(run)\n"
+        "    if state.is_first:\n        _note_first_run(run)\n"
         f'    run.on_stage("say")\n{SPEAKING}',
-        f"{SPEAKING}    memory.commit(_message(event))\n",
+        f"{SPEAKING}    memory.commit(_commit_message(event))\n",
     ),
     Bug(
         "a lost POST is repeated blindly",
@@ -61,8 +61,8 @@ BUGS = (
     Bug(
         "the cursor moves first",
         "bot/pipeline/fetch.py",
-        "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n",
-        "    held, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
+        "    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n",
+        "    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
     ),
@@ -87,7 +87,7 @@ BUGS = (
     Bug(
         "equal timestamps are taken for equal threads",
         "bot/github/updates.py",
-        "if updated != held.revised_at or not isinstance(held, Thread):",
+        "if updated != stored.revised_at or not isinstance(stored, Thread):",
         "if True:",
     ),
     Bug(
@@ -106,7 +106,7 @@ BUGS = (
     Bug(
         "a change is owed to no comment",
         "bot/memory/state.py",
-        "            if is_visible(self._known(key), new[key], self.repo):\n",
+        "            if is_visible(self._cached_record(key), new[key], self.repo):\n",
         "            if False:\n",
         first=45,
     ),

@@ -15,7 +15,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.setup import page_sources
 from bot.settings.schema import PageSettings
-from bot.sources.pages import fresh_pages
+from bot.sources.pages import refresh_pages
 from tests.fakes.git_http import GitServer
 from tests.memory.remotes import commit, git
 
@@ -77,7 +77,7 @@ class Project:
         """Read what is new, as a run does, and remember it."""
         sources = page_sources(self.wanted, REPO, self.releases, self.open)
         states = self.memory.state.manifest.pages if known is None else known
-        changes = fresh_pages(sources, self.memory.state, states, self.now, self.notes.append)
+        changes = refresh_pages(sources, self.memory.state, states, self.now, self.notes.append)
         self.memory.stage(changes)
         self.memory.commit("Remember pages")
         self.memory.open()

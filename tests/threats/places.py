@@ -106,7 +106,7 @@ def summary(**given: object) -> str:
 
 
 def said(**given: object) -> str:
-    return summary(said=(replace(CommentResult(7, "Title", "would say", "asked for"), **given),))  # type: ignore[arg-type]
+    return summary(results=(replace(CommentResult(7, "Title", "would say", "asked for"), **given),))  # type: ignore[arg-type]
 
 
 def told(read: Callable[[str], object], text: str) -> str:

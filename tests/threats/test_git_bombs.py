@@ -15,7 +15,7 @@ from bot.errors import StoreError
 from bot.files import MAX_CHECKOUT, MAX_FILE
 from bot.git.errors import GitError
 from bot.git.remote_files import open_head, read_head
-from bot.git.repository import TooMany
+from bot.git.repository import TreeTooLarge
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.memory.remotes import Hosted, git
@@ -81,7 +81,7 @@ def test_a_memory_branch_that_unfolds_to_a_billion_files_is_refused(hosted: Host
     bomb = unfolding(hosted.repository)
     commit(hosted.repository, nested(hosted.repository, where, FOLDER, bomb) if where else bomb, "precedent")
     said = bounded(hosted, "BranchStore({url!r}, 'precedent', {token!r}).open(['records'])", 60)
-    assert said.startswith("TooMany there are more than 400,000 files")
+    assert said.startswith("TreeTooLarge there are more than 400,000 files")
     assert "rebuild" in said
 
 
@@ -112,7 +112,7 @@ def test_a_folder_too_large_to_be_read_is_refused_unread(hosted: Hosted) -> None
     entry = b"100644 %010d\0" + bytes.fromhex(oid)
     large = put(hosted.repository, "tree", b"".join(entry % at for at in range(430_000)))
     commit(hosted.repository, nested(hosted.repository, "records", FOLDER, large), "precedent")
-    with pytest.raises(TooMany, match="too large to be looked through"):
+    with pytest.raises(TreeTooLarge, match="too large to be looked through"):
         opened(hosted).open()
 
 
@@ -125,7 +125,7 @@ def test_many_large_folders_are_not_in_memory_together(hosted: Hosted) -> None:
         folders.append((FOLDER, f"{at:02}", put(hosted.repository, "tree", b"".join(rows))))
     commit(hosted.repository, tree(hosted.repository, folders), "precedent")
     said = bounded(hosted, "BranchStore({url!r}, 'precedent', {token!r}).open(['records'])", 120)
-    assert said.startswith("TooMany there are more than 400,000 files")
+    assert said.startswith("TreeTooLarge there are more than 400,000 files")
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from bot.reading.pages import first_sentences, page_title, sections
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import commands, recall_question, without_commands
 from bot.reading.signals import keywords, read_signals, strip_boilerplate
-from bot.reading.versions import asked_version, read_version
+from bot.reading.versions import read_version, reported_version
 from bot.recall.comparison import read_lines, shared_runs, without_lines
 from bot.recall.condense import condense, condense_body
 from bot.recall.library import similar_query, word_query
@@ -114,7 +114,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
 }
 
 THREADS: dict[str, Callable[[str], object]] = {
-    "asked version": lambda text: asked_version(opened(text), "octo-org/hello-world"),
+    "asked version": lambda text: reported_version(opened(text), "octo-org/hello-world"),
     "decisions": whole(decisions),
     "outcome": whole(outcome),
     "digest": whole(digest),

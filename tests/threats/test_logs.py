@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.action.environment import append, leave, read_environment
+from bot.action.environment import append, read_environment, write_file
 from bot.action.outputs import context_file, outputs
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.domain.answer import CondensedTurn, Context, Match
 from bot.errors import WorldError
-from bot.git.errors import meaning
-from bot.github.errors import meaning_of, meaning_of_errors
+from bot.git.errors import parse_error
+from bot.github.errors import error_for_graphql, error_for_status
 from bot.github.threads import OwnComment
 from bot.pipeline.publish import CommentResult
 from tests.threats.runner import ENDS, commands, hostile, runner_reads
@@ -64,9 +64,11 @@ def test_five_thousand_hostile_texts_in_every_line_make_no_command() -> None:
 
 def test_what_git_and_github_say_makes_no_command() -> None:
     for text in hostile(1_500):
-        git = str(meaning("push", f"remote: {text}\nfatal: {text}"))
-        github = [str(meaning_of(status, {}, {"message": text})) for status in (401, 403, 404, 410, 422, 429, 500)]
-        graphql = str(meaning_of_errors([{"message": text}], {}))
+        git = str(parse_error("push", f"remote: {text}\nfatal: {text}"))
+        github = [
+            str(error_for_status(status, {}, {"message": text})) for status in (401, 403, 404, 410, 422, 429, 500)
+        ]
+        graphql = str(error_for_graphql([{"message": text}], {}))
         for line in (git, *github, graphql):
             assert commands(f"::error::{log_line(line)}") == ["error"], repr(text)
             assert commands(plain_log_line(line)) == []
@@ -135,7 +137,7 @@ def test_no_file_is_left_through_a_link(tmp_path: Path, which: str) -> None:
         }
     )
     with pytest.raises(WorldError, match=r"is a link|Too many levels of symbolic links"):
-        leave(around, "context-7.md", "evil")
+        write_file(around, "context-7.md", "evil")
     assert list(elsewhere.iterdir()) == []
     with pytest.raises(WorldError):
         context_file(around, spoken("x"))

@@ -254,7 +254,7 @@ def test_no_name_of_an_account_makes_a_maintainer_of_it(name: str, tmp_path: Pat
     for shown in shown_by_the_core(one, context).values():
         assert [is_maintainer for _, is_maintainer in shown] == [False, False]
         assert not any(re.search(r"[\s,(:]", word) for word, _ in shown)
-    said = CommentPhrases(GITHUB, NOW, {}, shipped_words()).said(name, "NONE", None, "")
+    said = CommentPhrases(GITHUB, NOW, {}, shipped_words()).attribution(name, "NONE", None, "")
     assert not re.search(r"\(maintainer\b|[,:\n]", said)
     told = told_by_mcp(
         answer(ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store")), "get_conversation", {"id": 1})

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = (
-    "from bot.comment.render import Renderer, SHIPPED; from bot.files import shipped;"
-    "Renderer(); print(SHIPPED); print(shipped('skills'))"
+    "from bot.comment.render import Renderer, SHIPPED; from bot.files import shipped_folder;"
+    "Renderer(); print(SHIPPED); print(shipped_folder('skills'))"
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.manifest import FORMAT, FORMATS, ForeignFormat, checked
+from bot.memory.manifest import FORMAT, FORMATS, ForeignFormat, check_format
 from tests.upgrades import full, shape
 from tests.upgrades.make import BRANCHES, LARGEST, ROOT, made
 
@@ -69,7 +69,7 @@ def test_the_page_about_upgrades_has_each_format_and_the_line_for_a_newer_one() 
     page = (ROOT / "docs" / "upgrades.md").read_text(encoding="utf-8")
     assert [number for number in FORMATS if f"\n| {number} | " not in page] == []
     with pytest.raises(ForeignFormat) as caught:
-        checked(FORMAT + 1)
+        check_format(FORMAT + 1)
     assert f"\n{caught.value}\n" in page
 
 

@@ -72,7 +72,7 @@ def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path)
 
 @pytest.mark.slow
 def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    database = Database.within(tmp_path)
+    database = Database.in_folder(tmp_path)
     database.make_tables()
     with database.transaction() as spoilt:
         spoilt.change("update heartbeats set said_at = :version where name = :name", version=VERSION + 1, name=SCHEMA)

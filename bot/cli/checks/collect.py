@@ -15,7 +15,7 @@ from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory, inspect
 from bot.cli.checks.result import CheckResult, RepositoryLinks
 from bot.errors import StoreError, UserError
-from bot.files import is_fit, refuse_detour, regular_bytes
+from bot.files import is_safe_path, read_regular, refuse_symlinks
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.git.remote import OwnRemote, Remote
 from bot.git.remote_files import read_head
@@ -32,17 +32,17 @@ from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES
 _OURS = re.compile(r"^name: Precedent$", re.MULTILINE)
 _WORKFLOWS = (f"{github.WORKFLOW_FOLDER}/*.yml", f"{github.WORKFLOW_FOLDER}/*.yaml", "action.yml")
 _MOST_FILES = 200
-"""Workflows of a checkout that are read, of each kind."""
+"""Maximum workflow files of a checkout to read per pattern."""
 
-_NO_WAY = (AuthFailed, RemoteUnreachable)
-"""Why asking git for anything else would fail in the same way."""
+_NO_ACCESS = (AuthFailed, RemoteUnreachable)
+"""Errors after which other git requests would fail in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """What to check. ``config`` is a file here; ``branch`` is "" for that of the settings; ``checkout`` is read if the
-    default branch cannot be. ``token`` stays out of every text; without one git reads ``address`` with the
-    credentials of the user's own git."""
+    """What to check. ``config`` is a local file; ``branch`` is "" for that of the settings; ``checkout`` is read if the
+    default branch cannot be. ``token`` never appears in output; without one, git reads ``address`` with the user's
+    own credentials."""
 
     place: RepositoryLinks
     token: str = ""
@@ -59,58 +59,60 @@ class DoctorOptions:
         return Remote(self.place.remote, self.token or None)
 
 
-def gather(wanted: DoctorOptions, now: datetime) -> Gathered:
+def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
     """Gather everything; errors become part of the result. UserError only for invalid arguments."""
-    if wanted.place.store:
-        setup = _local_setup(wanted.config) if wanted.config else None
-        return Gathered(wanted.place, now, setup, held=_held(FolderStore(_folder(wanted), leaves_traces=False)))
-    setup = _setup(wanted)
-    place = _place(wanted, setup)
-    tip = setup.fault if isinstance(setup.fault, _NO_WAY) else _tip(wanted.remote, place.branch)
-    held = _held(BranchStore(wanted.remote, place.branch)) if isinstance(tip, Tip) else None
-    return Gathered(place, now, setup, tip, held, _forge(wanted))
+    if options.place.store:
+        setup = _read_local_setup(options.config) if options.config else None
+        return SetupFacts(
+            options.place, now, setup, held=_inspect_store(FolderStore(_store_folder(options), leaves_traces=False))
+        )
+    setup = _read_setup(options)
+    target = _target_of(options, setup)
+    tip = setup.fault if isinstance(setup.fault, _NO_ACCESS) else _read_tip(options.remote, target.branch)
+    memory = _inspect_store(BranchStore(options.remote, target.branch)) if isinstance(tip, Tip) else None
+    return SetupFacts(target, now, setup, tip, memory, _ask_api(options))
 
 
-def _folder(wanted: DoctorOptions) -> Path:
-    folder = Path(wanted.place.store)
+def _store_folder(options: DoctorOptions) -> Path:
+    folder = Path(options.place.store)
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
     return folder
 
 
-def _place(wanted: DoctorOptions, setup: Setup) -> RepositoryLinks:
+def _target_of(options: DoctorOptions, setup: Setup) -> RepositoryLinks:
     names = [step.path.rpartition("/")[2] for step in setup.steps]
-    place = replace(wanted.place, branch=wanted.branch or setup.settings.branch)
-    return replace(place, workflow=names[0]) if names else place
+    target = replace(options.place, branch=options.branch or setup.settings.branch)
+    return replace(target, workflow=names[0]) if names else target
 
 
-def _setup(wanted: DoctorOptions) -> Setup:
-    """Read our files on the default branch. A workflow may say where the settings are, and override some."""
-    files, fault, here = _files(wanted, (*_WORKFLOWS, CONFIG_PATH))
+def _read_setup(options: DoctorOptions) -> Setup:
+    """Read our files on the default branch. A workflow may name the settings file and override some settings."""
+    files, fault, is_from_checkout = _read_files(options, (*_WORKFLOWS, CONFIG_PATH))
     is_ours = bool(_OURS.search(files.pop("action.yml", b"").decode("utf-8", "replace")))
     data = files.pop(CONFIG_PATH, None)
-    steps, told = github.find_workflows(files, is_ours=is_ours)
-    given = github.literal(steps[0]) if steps else {}
-    name = given.get("config", CONFIG_PATH)
-    if wanted.config:
-        name, data = str(wanted.config), _local(wanted.config)
-    elif name != CONFIG_PATH and is_fit(name):
-        data = _files(wanted, (name,))[0].get(name)
+    steps, findings = github.find_workflows(files, is_ours=is_ours)
+    inputs = github.literal_inputs(steps[0]) if steps else {}
+    name = inputs.get("config", CONFIG_PATH)
+    if options.config:
+        name, data = str(options.config), _read_local(options.config)
+    elif name != CONFIG_PATH and is_safe_path(name):
+        data = _read_files(options, (name,))[0].get(name)
     settings, finding = github.read_config(data, name)
-    told += [finding] if data is not None or not fault or here else []
+    findings += [finding] if data is not None or not fault or is_from_checkout else []
     try:
-        settings = with_inputs(settings, given)
+        settings = with_inputs(settings, inputs)
     except SettingsError as error:
-        told.append(CheckResult("inputs", "error", str(error), f"change it under `with:` in {steps[0].path}"))
-    return Setup(settings, tuple(told), tuple(steps), fault, here)
+        findings.append(CheckResult("inputs", "error", str(error), f"change it under `with:` in {steps[0].path}"))
+    return Setup(settings, tuple(findings), tuple(steps), fault, is_from_checkout)
 
 
-def _local_setup(config: Path) -> Setup:
-    settings, finding = github.read_config(_local(config), str(config))
+def _read_local_setup(config: Path) -> Setup:
+    settings, finding = github.read_config(_read_local(config), str(config))
     return Setup(settings, (finding,))
 
 
-def _local(path: Path) -> bytes:
+def _read_local(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -118,38 +120,38 @@ def _local(path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror}; --config takes a file of settings") from error
 
 
-def _files(wanted: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:
-    """These files of the default branch, else of the checkout; why the first failed; whether the second was read."""
+def _read_files(options: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:
+    """The files of the default branch, else of the checkout; why the branch failed; whether the checkout was read."""
     try:
-        return read_head(wanted.remote, None, patterns)[1], None, False
+        return read_head(options.remote, None, patterns)[1], None, False
     except StoreError as error:
-        if wanted.checkout is None or not isinstance(error, _NO_WAY):
+        if options.checkout is None or not isinstance(error, _NO_ACCESS):
             return {}, error, False
-        return _checked_out(wanted.checkout, patterns), error, True
+        return _read_checkout(options.checkout, patterns), error, True
 
 
-def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
-    found = {}
+def _read_checkout(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
+    contents = {}
     for path in sorted({path for pattern in patterns for path in sorted(top.glob(pattern))[:_MOST_FILES]}):
         name = path.relative_to(top).as_posix()
         try:
-            refuse_detour(top, name)
-            data = regular_bytes(path, MAX_BYTES)
+            refuse_symlinks(top, name)
+            data = read_regular(path, MAX_BYTES)
         except (StoreError, OSError):
             continue
         if data is not None:
-            found[name] = data
-    return found
+            contents[name] = data
+    return contents
 
 
-def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
+def _read_tip(remote: Remote, branch: str) -> Tip | StoreError | None:
     try:
         return read_tip(remote, branch)
     except StoreError as error:
         return error
 
 
-def _held(store: Store) -> InspectedMemory | StoreError:
+def _inspect_store(store: Store) -> InspectedMemory | StoreError:
     with closing(store):
         try:
             return inspect(store.open([MANIFEST_PATH, INDEX, MESSAGES]))
@@ -157,23 +159,23 @@ def _held(store: Store) -> InspectedMemory | StoreError:
             return error
 
 
-def _forge(wanted: DoctorOptions) -> GitHubFacts | None:
-    """Ask the API, first for the limits: that request is free, and says most if all others fail."""
-    if wanted.offline:
+def _ask_api(options: DoctorOptions) -> GitHubFacts | None:
+    """Ask the API, first for the limits: that request is free, and the most useful if all others fail."""
+    if options.offline:
         return None
-    client = GitHubClient(wanted.place.api, wanted.token, wanted.place.repository)
-    seen = GitHubFacts(bool(wanted.token))
-    with suppress(ForgeError):  # a server without limits says that there is no such thing
-        seen = replace(seen, limits=_told(client, "/rate_limit"))
+    client = GitHubClient(options.place.api, options.token, options.place.repository)
+    facts = GitHubFacts(bool(options.token))
+    with suppress(ForgeError):  # a server without limits answers 404
+        facts = replace(facts, limits=_get_object(client, "/rate_limit"))
     try:
-        seen = replace(seen, repository=_told(client, f"/repos/{wanted.place.repository}"))
+        facts = replace(facts, repository=_get_object(client, f"/repos/{options.place.repository}"))
     except ForgeError as error:
-        return replace(seen, fault=error)
-    is_asked = wanted.token and seen.repository and seen.repository.get("has_discussions")
-    return replace(seen, discussions=count_discussions(client, wanted.place.repository) if is_asked else None)
+        return replace(facts, fault=error)
+    has_discussions = options.token and facts.repository and facts.repository.get("has_discussions")
+    return replace(facts, discussions=count_discussions(client, options.place.repository) if has_discussions else None)
 
 
-def _told(client: GitHubClient, path: str) -> dict[str, Any]:
+def _get_object(client: GitHubClient, path: str) -> dict[str, Any]:
     data = client.get(path, {})
     return data if isinstance(data, dict) else {}
 
@@ -193,8 +195,8 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """The gathered facts. None for what was not looked at: ``setup`` of a folder, the API's part offline. ``tip`` and
+class SetupFacts:
+    """The gathered facts. None for what was not checked: ``setup`` of a folder, the API offline. ``tip`` and
     ``held`` are errors if they could not be read."""
 
     place: RepositoryLinks

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 
-from bot.cli.checks.result import CheckResult, RepositoryLinks, age, some, token_remedy
+from bot.cli.checks.result import CheckResult, RepositoryLinks, abbreviate, age, token_remedy
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index
@@ -33,10 +33,10 @@ from bot.settings.schema import Settings
 
 @dataclass(frozen=True, slots=True)
 class InspectedMemory:
-    """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" where it can), ``foreign`` that this
-    version does not read its format; nothing else counts then. ``has_records``: there are files of records.
+    """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" if it can), ``foreign`` that this version
+    does not support its format; the other fields are then unused. ``has_records``: there are files of records.
 
-    ``index`` are the files and parts of the indexes that are not as they should be, where this version made it.
+    ``index`` lists damaged, missing and foreign files and parts of the indexes, if this version made them.
     """
 
     manifest: Manifest = field(default_factory=Manifest)
@@ -47,7 +47,7 @@ class InspectedMemory:
 
 
 def inspect(snapshot: Snapshot) -> InspectedMemory:
-    """Everything that the checks judge. Raises StoreError."""
+    """Gather everything that the checks need. Raises StoreError."""
     data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH)
     if data is None:
         return InspectedMemory(fault="missing", has_records=any(snapshot.paths(RECORD_FOLDER)))
@@ -61,14 +61,14 @@ def inspect(snapshot: Snapshot) -> InspectedMemory:
 
 
 def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
-    """The files and parts of both indexes that are not as they should be; nothing of those by other versions."""
-    found: tuple[str, ...] = ()
+    """Damaged, missing and foreign files and parts of both indexes, except of indexes made by other versions."""
+    faults: tuple[str, ...] = ()
     if not (manifest.index and other_maker(manifest.layout, manifest.analyser)):
-        found += _faults(snapshot, INDEX, PARTS, manifest.index)
+        faults += _faults(snapshot, INDEX, PARTS, manifest.index)
     messages = manifest.messages
     if messages and messages.files and not other_maker(messages.layout, messages.analyser):
-        found += _faults(snapshot, MESSAGES, MESSAGE_PARTS, messages.files)
-    return found
+        faults += _faults(snapshot, MESSAGES, MESSAGE_PARTS, messages.files)
+    return faults
 
 
 def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, str]) -> tuple[str, ...]:
@@ -77,80 +77,82 @@ def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, st
         return tuple(foreign)
     try:
         files = snapshot.checkout(folder)
-        if wrong := damaged_files(hashes, files):
-            return tuple(f"{folder}/{name}" for name in wrong)
+        if damaged := damaged_files(hashes, files):
+            return tuple(f"{folder}/{name}" for name in damaged)
         with closing(open_index(files)) as index:
-            known = {part_path(parts, name) for name in index.parts()}
+            expected = {part_path(parts, name) for name in index.parts()}
     except StoreError as error:
         return (error.cause,)
     except IndexCorrupt as error:
         return (f"{folder} ({error!s:.100})",)
-    return tuple(sorted(known.difference(snapshot.paths(parts))))
+    return tuple(sorted(expected.difference(snapshot.paths(parts))))
 
 
 def check_branch(
-    tip: Tip | StoreError | None, place: RepositoryLinks, settings: Settings, now: datetime, *, token: bool = False
+    tip: Tip | StoreError | None, target: RepositoryLinks, settings: Settings, now: datetime, *, has_token: bool = False
 ) -> CheckResult:
-    """Whether the branch is there, when it was last written, and how far it has grown. ``token``: git had one."""
+    """Whether the branch exists, when it was last written, and its growth. ``has_token``: git had one."""
     if isinstance(tip, RemoteUnreachable):
         says = f"git cannot reach the server: {tip.cause}"
         return CheckResult("branch", "error", says, "run it again later", outside=True)
     if isinstance(tip, AuthFailed):
-        return CheckResult("branch", "error", _no_entry(tip, place, token=token), token_remedy(place))
+        return CheckResult("branch", "error", _explain_refusal(tip, target, has_token=has_token), token_remedy(target))
     if isinstance(tip, StoreError):
         return CheckResult(
-            "branch", "error", f"{place.branch} cannot be read: {tip.cause}", tip.remedy or place.by_hand()
+            "branch", "error", f"{target.branch} cannot be read: {tip.cause}", tip.remedy or target.rebuild_remedy()
         )
     if tip is None:
-        says = f"there is no branch {place.branch}: nothing is remembered yet"
-        return CheckResult("branch", "warning", says, place.by_hand())
+        says = f"there is no branch {target.branch}: nothing is remembered yet"
+        return CheckResult("branch", "warning", says, target.rebuild_remedy())
     written = f"written {age(now - tip.at)} ago" if tip.at else "written nobody knows when"
-    many = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
-    grown = f"{many}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
-    says = f"{place.branch}, {written}; {grown}"
+    commits = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
+    growth = f"{commits}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
+    says = f"{target.branch}, {written}; {growth}"
     memory = settings.memory
     if tip.growth.commits > memory.squash_commits or tip.growth.bytes > memory.squash_megabytes * 1_000_000:
-        remedy = f"let the workflow's token force a push to {place.branch}: {place.page('settings/rules')}"
+        remedy = f"let the workflow's token force a push to {target.branch}: {target.page('settings/rules')}"
         return CheckResult("branch", "note", f"{says}: it grows, as the server forbids to squash it", remedy)
     return CheckResult("branch", "ok", says)
 
 
-def _no_entry(refusal: AuthFailed, place: RepositoryLinks, *, token: bool) -> str:
-    if "could not read Username" in str(refusal):  # git was about to ask for one, as there is no token
-        if token:
-            return f"git may not read {place.repository} with this token: the server does not know it"
-        return f"git may not read {place.repository} without a token: it is private, or does not exist"
-    return f"git may not read {place.repository}: {refusal.cause}"
+def _explain_refusal(refusal: AuthFailed, target: RepositoryLinks, *, has_token: bool) -> str:
+    if "could not read Username" in str(refusal):  # git tried to prompt, as it has no credentials
+        if has_token:
+            return f"git may not read {target.repository} with this token: the server does not know it"
+        return f"git may not read {target.repository} without a token: it is private, or does not exist"
+    return f"git may not read {target.repository}: {refusal.cause}"
 
 
-def check_manifest(held: InspectedMemory, place: RepositoryLinks) -> Iterator[CheckResult]:
-    """Whether the manifest can be read, and is of a format that this version reads."""
-    if held.fault == "missing" and not held.has_records:
+def check_manifest(memory: InspectedMemory, target: RepositoryLinks) -> Iterator[CheckResult]:
+    """Whether the manifest can be read and its format is supported."""
+    if memory.fault == "missing" and not memory.has_records:
         yield CheckResult(
-            "manifest", "warning", "there is none, and no record: nothing is remembered yet", _fill(place)
+            "manifest", "warning", "there is none, and no record: nothing is remembered yet", _import_remedy(target)
         )
-    elif held.fault:
-        yield CheckResult("manifest", "error", f"manifest.json is {held.fault}", place.by_hand())
-    elif held.foreign:
-        yield CheckResult("format", "error", held.foreign.cause, held.foreign.remedy)
+    elif memory.fault:
+        yield CheckResult("manifest", "error", f"manifest.json is {memory.fault}", target.rebuild_remedy())
+    elif memory.foreign:
+        yield CheckResult("format", "error", memory.foreign.cause, memory.foreign.remedy)
     else:
         yield CheckResult("manifest", "ok", f"manifest.json is whole, format {FORMAT}")
 
 
-def _fill(place: RepositoryLinks) -> str:
-    is_made_here = place.store and not place.is_checkout
-    return f"`precedent import FILE --store {quote(place.store)}`" if is_made_here else place.by_hand()
+def _import_remedy(target: RepositoryLinks) -> str:
+    is_made_here = target.store and not target.is_checkout
+    return f"`precedent import FILE --store {quote(target.store)}`" if is_made_here else target.rebuild_remedy()
 
 
-def check_index(held: InspectedMemory, place: RepositoryLinks) -> Iterator[CheckResult]:
-    """Whether the index is what the manifest says, and was made by this version and its analyser."""
-    if held.fault or held.foreign:
+def check_index(memory: InspectedMemory, target: RepositoryLinks) -> Iterator[CheckResult]:
+    """Whether the index matches the manifest, and was made by this version and its analyser."""
+    if memory.fault or memory.foreign:
         return
-    if held.manifest.index and (maker := other_maker(held.manifest.layout, held.manifest.analyser)):
-        yield CheckResult("index", "note", f"made by {maker}; it is rebuilt when used", place.by_hand())
-    elif held.index:
-        yield CheckResult("index", "warning", f"damaged: {some(held.index)}; it is rebuilt when used", place.by_hand())
-    elif not held.manifest.index and held.manifest.threads:
-        yield CheckResult("index", "warning", "there is none; it is rebuilt when used", place.by_hand())
+    if memory.manifest.index and (maker := other_maker(memory.manifest.layout, memory.manifest.analyser)):
+        yield CheckResult("index", "note", f"made by {maker}; it is rebuilt when used", target.rebuild_remedy())
+    elif memory.index:
+        yield CheckResult(
+            "index", "warning", f"damaged: {abbreviate(memory.index)}; it is rebuilt when used", target.rebuild_remedy()
+        )
+    elif not memory.manifest.index and memory.manifest.threads:
+        yield CheckResult("index", "warning", "there is none; it is rebuilt when used", target.rebuild_remedy())
     else:
-        yield CheckResult("index", "ok", f"{len(held.manifest.index):,} files, all as the manifest says")
+        yield CheckResult("index", "ok", f"{len(memory.manifest.index):,} files, all as the manifest says")

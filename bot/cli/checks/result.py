@@ -1,4 +1,4 @@
-"""The result of a check, its severity, and the pages of the server that help to fix it."""
+"""The result of a check, its severity, and the links that help to fix it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Level = Literal["ok", "note", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One finding in a line. ``remedy``: the command, in backticks, or the place that fixes it; "" if none is needed.
+    """One finding on one line. ``remedy``: a command in backticks, or what to change; "" if none is needed.
 
     ``outside``: the reader cannot fix it, for example because a server does not answer. Both texts may quote
     strangers.
@@ -41,12 +41,12 @@ def exit_code(findings: Iterable[CheckResult]) -> int:
     return 1 if problems else 0
 
 
-def moment(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def age(span: timedelta) -> str:
-    """A length of time in the largest unit that fits twice: ``3 days``, ``90 minutes``; never a negative one."""
+    """A duration in the largest unit that fits twice: ``3 days``, ``90 minutes``; negative ones count as 0."""
     seconds = max(0, int(span.total_seconds()))
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
@@ -54,7 +54,7 @@ def age(span: timedelta) -> str:
     return f"{seconds} seconds" if seconds != 1 else "1 second"
 
 
-def some(names: Iterable[str], most: int = 3) -> str:
+def abbreviate(names: Iterable[str], most: int = 3) -> str:
     """The first few of these names, and how many more there are."""
     listed = list(names)
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
@@ -64,12 +64,12 @@ def some(names: Iterable[str], most: int = 3) -> str:
 GITHUB = "https://github.com"
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
 _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
-"""``git@HOST:OWNER/NAME.git``, the form that is no URL."""
+"""``git@HOST:OWNER/NAME.git``, which is not a URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLinks:
-    """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
+    """A repository on its server, or a store in the folder ``store`` (the other fields are then unused).
 
     ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
     the folder is a checkout of the branch, not a store made of archives.
@@ -96,7 +96,7 @@ class RepositoryLinks:
         host = urlsplit(self.server).hostname or ""
         return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
 
-    def by_hand(self) -> str:
+    def rebuild_remedy(self) -> str:
         """How to rebuild the memory now."""
         if self.is_checkout:
             return "start the workflow by hand (Run workflow) with rebuild, then fetch the branch again"
@@ -106,14 +106,14 @@ class RepositoryLinks:
         return f"start the workflow by hand (Run workflow) with rebuild: {page}"
 
 
-def place_of(origin: str) -> tuple[str, str] | None:
-    """Server and OWNER/NAME that the address of a remote means, in any of git's forms; None where it means none.
+def parse_remote_url(origin: str) -> tuple[str, str] | None:
+    """Server and OWNER/NAME of a remote's URL, in any of git's forms; None if it has neither.
 
-    User names and secrets in the address are dropped, and so is the port of ssh: the web page has another one.
+    User names and secrets are dropped, and so is the ssh port: the website uses another.
     """
-    found = _SCP.fullmatch(origin)
-    if "://" not in origin and found:
-        scheme, host, path = "ssh", found[1], found[2]
+    match = _SCP.fullmatch(origin)
+    if "://" not in origin and match:
+        scheme, host, path = "ssh", match[1], match[2]
     else:
         try:
             parts = urlsplit(origin)
@@ -132,13 +132,13 @@ def place_of(origin: str) -> tuple[str, str] | None:
 
 
 def api_of(server: str) -> str:
-    """The API of a server; of your own: https://docs.github.com/enterprise-server/rest/quickstart."""
+    """The API of a server; for your own: https://docs.github.com/enterprise-server/rest/quickstart."""
     host = urlsplit(server).netloc
     if host == "github.com" or host.endswith(".ghe.com"):
         return f"https://api.{host}"
     return f"{server}/api/v3"
 
 
-def token_remedy(place: RepositoryLinks) -> str:
-    where = f"{place.server}/settings/tokens"
-    return f"set PRECEDENT_TOKEN to a token that may read {place.repository}; one is made at {where}"
+def token_remedy(target: RepositoryLinks) -> str:
+    page = f"{target.server}/settings/tokens"
+    return f"set PRECEDENT_TOKEN to a token that may read {target.repository}; one is made at {page}"

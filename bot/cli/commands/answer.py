@@ -1,4 +1,4 @@
-"""precedent answer: the comment that would be written on a thread of a store."""
+"""precedent answer: the comment that a thread of a store would get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.action.report import NEAREST
-from bot.comment.clean_text import cut, one_line
+from bot.comment.clean_text import one_line, truncate
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak
@@ -20,43 +20,43 @@ from bot.errors import UserError
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
 from bot.questions.comment import comment_on
-from bot.questions.requests import MAX_NAME, issue_named, keys_of
+from bot.questions.requests import MAX_NAME, keys_of, parse_issue
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
 WIDEST = 200
-"""Characters of a line about one of the nearest."""
+"""Maximum characters of a line about a similar issue."""
 
 
-def run_answer(given: argparse.Namespace) -> object:
-    memory = open_store(given.store, semantic=given.semantic)
-    settings, repo = Settings(), given.repo or memory.state.repo
-    thread = _thread(memory, given.id, repo or "")
+def run_answer(args: argparse.Namespace) -> object:
+    memory = open_store(args.store, semantic=args.semantic)
+    settings, repo = Settings(), args.repo or memory.state.repo
+    thread = _find_thread(memory, args.id, repo or "")
     started = time.perf_counter()
-    before = thread.created_at if given.as_of == "created" else None
-    asked = thread.as_of(thread.created_at) if before else thread
-    context = recall(asked, memory, settings, RepositoryAddress(repo), before)
-    answer, markdown, _ = comment_on(asked, context, Renderer(links=CommentLinks(repo=repo or ""), commands=False))
+    before = thread.created_at if args.as_of == "created" else None
+    snapshot = thread.as_of(thread.created_at) if before else thread
+    context = recall(snapshot, memory, settings, RepositoryAddress(repo), before)
+    answer, markdown, _ = comment_on(snapshot, context, Renderer(links=CommentLinks(repo=repo or ""), commands=False))
     ms = (time.perf_counter() - started) * 1000
     memory.close()
-    for note in memory.notes if given.semantic else ():
+    for note in memory.notes if args.semantic else ():
         print(note, file=sys.stderr)
-    if given.json:
+    if args.json:
         return answer_json(answer, markdown, ms)
     if isinstance(answer, Silent):
         print(f"Silent: {answer.reason}.", file=sys.stderr)
-    _tell_nearest(answer)
+    _print_nearest(answer)
     return markdown
 
 
-def _tell_nearest(answer: Answer) -> None:
-    """The issues most like it, whether they are shown or not, on stderr: they are no part of the comment."""
-    found = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
-    if found:
+def _print_nearest(answer: Answer) -> None:
+    """Print the most similar issues to stderr, shown or not; they are not part of the comment."""
+    matches = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
+    if matches:
         print(f"{NEAREST}:", file=sys.stderr)
-    for match in found:
+    for match in matches:
         about = f"{match.id} ({match.state}): {match.title}{' · ' * bool(match.why)}{', '.join(match.why)}"
-        print(f"  {match.similarity:.2f}  {cut(one_line(about), WIDEST)}", file=sys.stderr)
+        print(f"  {match.similarity:.2f}  {truncate(one_line(about), WIDEST)}", file=sys.stderr)
 
 
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
@@ -66,45 +66,45 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
     return {
         "spoke": isinstance(answer, Speak),
         "reason": answer.reason if isinstance(answer, Silent) else "",
-        "mentioned": [_mention(mention) for mention in (*context.mentioned, *context.also_mentioned)],
-        "seen_before": [_match(match) for match in context.seen_before],
-        "open_now": [_match(match) for match in context.open_now],
+        "mentioned": [_mention_data(mention) for mention in (*context.mentioned, *context.also_mentioned)],
+        "seen_before": [_match_data(match) for match in context.seen_before],
+        "open_now": [_match_data(match) for match in context.open_now],
         "pages": [{"title": p.title, "url": p.url, "similarity": p.similarity} for p in context.pages],
-        "nearest": [_near(match) for match in nearest],
+        "nearest": [_near_data(match) for match in nearest],
         "markdown": markdown,
         "ms": round(ms, 2),
     }
 
 
-def _thread(memory: Memory, text: str, repo: str) -> Thread:
+def _find_thread(memory: Memory, text: str, repo: str) -> Thread:
     for key in keys_of(text, repo):
-        found = memory.records([key]).get(key)
-        if isinstance(found, Thread):
-            return found
-    if named := issue_named(text):
+        record = memory.records([key]).get(key)
+        if isinstance(record, Thread):
+            return record
+    if named := parse_issue(text):
         named.within(repo)
     raise UserError(f"no thread {clean(text)[:MAX_NAME]} in this store")
 
 
-def _mention(mention: Mention) -> dict[str, object]:
-    return _shown(mention, 1.0, ("mentioned in the text",)) | {"missing": bool(mention.missing)}
+def _mention_data(mention: Mention) -> dict[str, object]:
+    return _hit_data(mention, 1.0, ("mentioned in the text",)) | {"missing": bool(mention.missing)}
 
 
-def _match(match: Match) -> dict[str, object]:
-    return _shown(match, match.similarity, match.why)
+def _match_data(match: Match) -> dict[str, object]:
+    return _hit_data(match, match.similarity, match.why)
 
 
-def _near(match: Match) -> dict[str, object]:
-    return {name: value for name, value in _match(match).items() if name != "outcome"}
+def _near_data(match: Match) -> dict[str, object]:
+    return {name: value for name, value in _match_data(match).items() if name != "outcome"}
 
 
-def _shown(one: Mention | Match, similarity: float, why: Sequence[str]) -> dict[str, object]:
+def _hit_data(hit: Mention | Match, similarity: float, why: Sequence[str]) -> dict[str, object]:
     return {
-        "id": one.id,
-        "title": one.title,
+        "id": hit.id,
+        "title": hit.title,
         "similarity": similarity,
-        "state": one.state,
-        "outcome": outcome_json(one.outcome, one.closed_at),
+        "state": hit.state,
+        "outcome": outcome_json(hit.outcome, hit.closed_at),
         "why": list(why),
     }
 

@@ -1,4 +1,4 @@
-"""precedent backtest and calibrate: replay the newest issues of a store, and choose the cut of its hits from that."""
+"""precedent backtest and calibrate: replay the newest issues of a store, and fit the confidence cut of its hits."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bot.cli.commands.learn import learner_of_store
 from bot.cli.output import progress, rank_table
 from bot.errors import WorldError
 from bot.evaluation.backtest import ReplayedHits
-from bot.evaluation.calibrate import Calibration, by_precision, by_share, vector_fields_of
+from bot.evaluation.calibrate import Calibration, cut_by_precision, cut_by_share, vector_fields_of
 from bot.evaluation.metrics import summary
-from bot.evaluation.report import in_words, render_report
+from bot.evaluation.report import render_report, summary_text
 from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import RankingModels
 
 
-def run_backtest(given: argparse.Namespace) -> object:
-    memory, learner = learner_of_store(given)
-    with progress("Replaying", given.last) as tick:
-        backtest = learner.backtest(memory.ranking, given.last, given.seconds, tick)
+def run_backtest(args: argparse.Namespace) -> object:
+    memory, learner = learner_of_store(args)
+    with progress("Replaying", args.last) as tick:
+        backtest = learner.backtest(memory.ranking, args.last, args.seconds, tick)
     memory.close()
-    if given.html:
-        write_page(given.html, render_report(backtest))
+    if args.html:
+        write_page(args.html, render_report(backtest))
     figures = summary(backtest)
-    return figures if given.json else _replay_table(in_words(backtest), figures)
+    return figures if args.json else _replay_table(summary_text(backtest), figures)
 
 
 def _replay_table(words: str, figures: Mapping[str, Any]) -> str:
@@ -43,24 +43,28 @@ def write_page(path: Path, text: str) -> None:
         raise WorldError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def run_calibrate(given: argparse.Namespace) -> object:
-    memory, learner = learner_of_store(given)
+def run_calibrate(args: argparse.Namespace) -> object:
+    memory, learner = learner_of_store(args)
 
-    def calibrated(seen: Sequence[ReplayedHits], ranking: RankingModels) -> Calibration:
-        model = ranking.model(vector_fields_of(seen))
-        replayed = [one.replayed for one in seen]
-        if given.precision is not None:
-            return by_precision(replayed, model, given.precision)
-        return by_share(replayed, model, given.share)
+    def calibrate(replays: Sequence[ReplayedHits], ranking: RankingModels) -> Calibration:
+        model = ranking.model(vector_fields_of(replays))
+        replayed = [replay.replayed for replay in replays]
+        if args.precision is not None:
+            return cut_by_precision(replayed, model, args.precision)
+        return cut_by_share(replayed, model, args.share)
 
-    ranking, found = learner.own_cut(memory.ranking, calibrated, given.last, given.seconds)
-    if found.is_own:
+    ranking, calibration = learner.own_cut(memory.ranking, calibrate, args.last, args.seconds)
+    if calibration.is_own:
         memory.install_model(ModelUpdate(None, ranking, memory.state.manifest.learned_from))
         memory.commit("Calibrate")
     memory.close()
-    result = {"is_own": found.is_own, "reason": found.reason, "confidence_at_0.65": None}
-    if not found.is_own:
-        told = "so this history does not tell what a similarity of 0.65 means here"
-        return result if given.json else f"{found.reason}; {told}\n"
-    result["confidence_at_0.65"] = round(found.model.cut, 4)
-    return result if given.json else f"{found.reason}; similarity 0.65 is a confidence of {found.model.cut:.3f}\n"
+    result = {"is_own": calibration.is_own, "reason": calibration.reason, "confidence_at_0.65": None}
+    if not calibration.is_own:
+        explanation = "so this history does not tell what a similarity of 0.65 means here"
+        return result if args.json else f"{calibration.reason}; {explanation}\n"
+    result["confidence_at_0.65"] = round(calibration.model.cut, 4)
+    return (
+        result
+        if args.json
+        else f"{calibration.reason}; similarity 0.65 is a confidence of {calibration.model.cut:.3f}\n"
+    )

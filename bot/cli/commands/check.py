@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bot.cli.arguments import memory_options, moment_asked_for
+from bot.cli.arguments import memory_options, reference_time
 from bot.cli.output import SCHEMA, CommandResult, facts_of_answer, show_notes
 from bot.comment.clean_text import clean
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE
@@ -17,61 +17,61 @@ from bot.questions.comment import split_draft
 from bot.questions.requests import DraftRequest
 
 _MOST = 4 * (MAX_TITLE + MAX_TEXT)
-"""Bytes of a draft that are read: what GitHub takes, in UTF-8."""
+"""Bytes of a draft that are read: GitHub's limit, in UTF-8."""
 
 
-def run_check(given: argparse.Namespace) -> CommandResult:
-    request = _request(given)
-    with open_memory(memory_options(given)) as place:
-        found = check_draft(request, place.demand())
-        show_notes(place)
-        if given.json:
-            facts = facts_of_answer(place, (), ())
-            told = {name: facts[name] for name in ("notes", "searched")}
-            shown: object = {"schema": SCHEMA, "similar": bool(found.comment), **found.rows, **told}
+def run_check(args: argparse.Namespace) -> CommandResult:
+    request = _request(args)
+    with open_memory(memory_options(args)) as memory:
+        answer = check_draft(request, memory.require())
+        show_notes(memory)
+        if args.json:
+            facts = facts_of_answer(memory, (), ())
+            selected = {name: facts[name] for name in ("notes", "searched")}
+            shown: object = {"schema": SCHEMA, "similar": bool(answer.comment), **answer.rows, **selected}
         else:
-            if given.comment and not found.comment:
-                print(found.nothing, file=sys.stderr)
-            shown = _text(found, is_whole=given.comment)
-    exit_code = 3 if found.comment else 0
+            if args.comment and not answer.comment:
+                print(answer.nothing, file=sys.stderr)
+            shown = _format_answer(answer, is_full=args.comment)
+    exit_code = 3 if answer.comment else 0
     return CommandResult(shown, exit_code)
 
 
-def _request(given: argparse.Namespace) -> DraftRequest:
-    text = _read(given.file)
-    title, body = (given.title, text) if given.title else split_draft(text)
+def _request(args: argparse.Namespace) -> DraftRequest:
+    text = _read_draft(args.file)
+    title, body = (args.title, text) if args.title else split_draft(text)
     if not title.strip():
         raise UserError("the draft is empty: its first line is the title")
-    return DraftRequest(title, body, moment_asked_for(given))
+    return DraftRequest(title, body, reference_time(args))
 
 
-def _read(file: Path | None) -> str:
+def _read_draft(file: Path | None) -> str:
     if file is None and sys.stdin.isatty():
         raise UserError("no draft: name a file, or give it on stdin (precedent check < draft.md)")
     try:
         if file is None:
             data = sys.stdin.buffer.read(_MOST)
         else:
-            with file.open("rb") as opened:
-                data = opened.read(_MOST)
+            with file.open("rb") as stream:
+                data = stream.read(_MOST)
     except OSError as error:
         raise UserError(f"the draft cannot be read: {error.strerror}: {file or 'stdin'}") from error
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _text(found: DraftAnswer, *, is_whole: bool) -> str:
-    if is_whole:
-        return found.comment
-    return _folded(found.comment) if found.comment else f"{found.nothing}\n"
+def _format_answer(answer: DraftAnswer, *, is_full: bool) -> str:
+    if is_full:
+        return answer.comment
+    return _visible_part(answer.comment) if answer.comment else f"{answer.nothing}\n"
 
 
-def _folded(comment: str) -> str:
-    """The comment as a person reads it, without what is folded away and the small print."""
-    kept: list[str] = []
+def _visible_part(comment: str) -> str:
+    """The comment as people see it, without folded sections and small print."""
+    lines: list[str] = []
     depth = 0
     for line in clean(comment).split("\n"):
         depth += line.count("<details")
         if not depth and not line.startswith("<sub>"):
-            kept.append(line)
+            lines.append(line)
         depth -= line.count("</details>")
-    return "\n".join(kept).strip() + "\n"
+    return "\n".join(lines).strip() + "\n"

@@ -1,4 +1,4 @@
-"""precedent deliveries: what a server has received, and what became of it."""
+"""precedent deliveries: the deliveries that a server received, and what became of them."""
 
 from __future__ import annotations
 
@@ -35,60 +35,60 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "drop": ("numbers", "all_dead", *FILTERS, "why"),
     "audit": ("since", "until", *PAGING),
 }
-"""Action → the arguments that mean something to it."""
+"""Action → the arguments that it accepts."""
 
 
-def run_deliveries(given: argparse.Namespace) -> object:
-    _sensible(given)
-    options = read_options(os.environ, server_flags(given), required=())
+def run_deliveries(args: argparse.Namespace) -> object:
+    _check_arguments(args)
+    options = read_options(os.environ, server_flags(args), required=())
     actions: Mapping[str, Callable[[Inbox, argparse.Namespace], object]] = {
-        "list": _listed,
-        "show": _shown,
-        "audit": _audit,
-        "replay": _operated,
-        "drop": _operated,
+        "list": _list_deliveries,
+        "show": _show_delivery,
+        "audit": _list_audit,
+        "replay": _operate,
+        "drop": _operate,
     }
     with server_inbox(options, "deliveries") as inbox:
-        if given.action in ("replay", "drop"):
+        if args.action in ("replay", "drop"):
             from bot.server.log import write_logs
 
             write_logs(options.log, options.hidden)  # one line, who did it, on stderr
-        return actions[given.action](inbox, given)
+        return actions[args.action](inbox, args)
 
 
-def _sensible(given: argparse.Namespace) -> None:
-    action, takes = given.action, TAKES[given.action]
+def _check_arguments(args: argparse.Namespace) -> None:
+    action, takes = args.action, TAKES[args.action]
     for name in ("numbers", "all_dead", *FILTERS, *PAGING, "why"):
-        if getattr(given, name) and name not in takes:
+        if getattr(args, name) and name not in takes:
             shown = "numbers" if name == "numbers" else f"--{name.replace('_', '-')}"
             raise UserError(f"{action} takes no {shown}: see --help")
-    if action == "show" and len(given.numbers) != 1:
+    if action == "show" and len(args.numbers) != 1:
         raise UserError("show takes the number of one delivery")
-    if action in ("replay", "drop") and bool(given.numbers) == given.all_dead:
+    if action in ("replay", "drop") and bool(args.numbers) == args.all_dead:
         raise UserError(f"{action} takes the numbers of deliveries, or --all-dead")
-    if given.numbers and any(getattr(given, name) for name in FILTERS):
+    if args.numbers and any(getattr(args, name) for name in FILTERS):
         raise UserError("give either numbers or filters: filters go with --all-dead")
-    if given.all_dead and given.state not in (None, "dead"):
-        raise UserError(f"--all-dead means dead ones: leave out --state {given.state}")
+    if args.all_dead and args.state not in (None, "dead"):
+        raise UserError(f"--all-dead means dead ones: leave out --state {args.state}")
 
 
-def _filter(given: argparse.Namespace) -> DeliveryFilter:
+def _filter(args: argparse.Namespace) -> DeliveryFilter:
     from bot.server.delivery_filter import DeliveryFilter
 
-    repository = _repository(given.repo) if given.repo else None
+    repository = _repository_key(args.repo) if args.repo else None
     return DeliveryFilter(
-        state="dead" if given.all_dead else given.state,
+        state="dead" if args.all_dead else args.state,
         repository=repository,
-        before=given.before or 0,
-        says=given.reason or "",
-        name=given.repo if given.repo and not repository else "",
-        since=_instant(given.since),
-        until=_instant(given.until),
+        before=args.before or 0,
+        says=args.reason or "",
+        name=args.repo if args.repo and not repository else "",
+        since=_milliseconds(args.since),
+        until=_milliseconds(args.until),
     )
 
 
-def _repository(text: str) -> RepositoryKey | None:
-    """The key of a repository; None for its name."""
+def _repository_key(text: str) -> RepositoryKey | None:
+    """The key of a repository; None if the text is a name."""
     try:
         return RepositoryKey.of(text)
     except ValueError as error:
@@ -97,30 +97,30 @@ def _repository(text: str) -> RepositoryKey | None:
         raise UserError(f"--repo: {text[:40]!r} is neither OWNER/NAME nor a key such as 17-42") from error
 
 
-def _listed(inbox: Inbox, given: argparse.Namespace) -> object:
+def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
     from bot.server.delivery_filter import select_deliveries
 
-    with inbox.database.transaction() as asking:
-        found = select_deliveries(asking, _filter(given), _limit(given))
-    if given.json:
-        return [_as_data(each) for each in found]
-    return table(COLUMNS, ("\t".join(_cells(each)) for each in found), header=given.header)
+    with inbox.database.transaction() as transaction:
+        deliveries = select_deliveries(transaction, _filter(args), _limit(args))
+    if args.json:
+        return [_as_data(delivery) for delivery in deliveries]
+    return table(COLUMNS, ("\t".join(_cells(delivery)) for delivery in deliveries), header=args.header)
 
 
-def _shown(inbox: Inbox, given: argparse.Namespace) -> object:
-    (number,) = given.numbers
-    found = inbox.delivery(number)
-    if found is None:
+def _show_delivery(inbox: Inbox, args: argparse.Namespace) -> object:
+    (number,) = args.numbers
+    stored = inbox.delivery(number)
+    if stored is None:
         raise UserError(f"there is no delivery {number}: it was never stored, or was removed because of its age")
-    delivery, run = found
-    data = _as_data(delivery) | {"run": _run(run) if run else None}
-    if given.json:
+    delivery, run = stored
+    data = _as_data(delivery) | {"run": _run_data(run) if run else None}
+    if args.json:
         return data
     return "".join(f"{name:<12} {one_line(str(value))}\n" for name, value in _lines(data) if value not in ("", None))
 
 
 def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Each fact as a name and a value; a list has a line for each of its values."""
+    """Names and values; a list yields one line per element."""
     for field, value in data.items():
         name = field.replace("_", " ")
         if isinstance(value, dict):
@@ -131,21 +131,21 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _operated(inbox: Inbox, given: argparse.Namespace) -> object:
+def _operate(inbox: Inbox, args: argparse.Namespace) -> object:
     from bot.server.dead_letters import Operation, replay_or_drop
 
-    chosen = given.numbers or _filter(given)
-    record = replay_or_drop(inbox, Operation(given.action, _who(), chosen, given.why or ""))
-    if given.json:
+    selection = args.numbers or _filter(args)
+    record = replay_or_drop(inbox, Operation(args.action, _operator(), selection, args.why or ""))
+    if args.json:
         return {"asked": record.asked, "done": record.done}
-    done = "to be tried again" if given.action == "replay" else "dropped"
-    why = "not dead" if given.action == "replay" else "neither waiting nor dead"
+    done = "to be tried again" if args.action == "replay" else "dropped"
+    why = "not dead" if args.action == "replay" else "neither waiting nor dead"
     left = record.asked - record.done
     return f"{record.done} {done}" + (f", {left} not: {why}, or not there" if left else "") + "\n"
 
 
-def _who() -> str:
-    """The account of the operating system and the host. Variables such as USER can say anything."""
+def _operator() -> str:
+    """The operating system account and host; variables such as USER can be forged."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -153,60 +153,60 @@ def _who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def _audit(inbox: Inbox, given: argparse.Namespace) -> object:
+def _list_audit(inbox: Inbox, args: argparse.Namespace) -> object:
     from bot.server.audit import audit_entries
 
-    bounds = {"since": _instant(given.since), "until": _instant(given.until), "before": given.before or 0}
-    found = audit_entries(inbox.database, **bounds, limit=_limit(given))
-    if given.json:
-        return [_audit_data(each) for each in found]
-    lines = ("\t".join(str(value) for value in _audit_data(each).values()) for each in found)
-    return table(AUDIT_COLUMNS, lines, header=given.header)
+    bounds = {"since": _milliseconds(args.since), "until": _milliseconds(args.until), "before": args.before or 0}
+    entries = audit_entries(inbox.database, **bounds, limit=_limit(args))
+    if args.json:
+        return [_audit_data(entry) for entry in entries]
+    lines = ("\t".join(str(value) for value in _audit_data(entry).values()) for entry in entries)
+    return table(AUDIT_COLUMNS, lines, header=args.header)
 
 
-def _audit_data(each: AuditEntry) -> dict[str, object]:
+def _audit_data(entry: AuditEntry) -> dict[str, object]:
     return {
-        "number": each.seq,
-        "time": moment_text(each.at),
-        "who": one_line(each.who),
-        "action": each.action,
-        "done": each.done,
-        "asked": each.asked,
-        "which": one_line(each.chosen),
-        "why": one_line(each.why),
+        "number": entry.seq,
+        "time": moment_text(entry.at),
+        "who": one_line(entry.who),
+        "action": entry.action,
+        "done": entry.done,
+        "asked": entry.asked,
+        "which": one_line(entry.chosen),
+        "why": one_line(entry.why),
     }
 
 
-def _cells(each: Delivery) -> tuple[str, ...]:
-    place = each.name or each.repository.text
-    about = f"{place}#{each.event.number}" if each.event.number else place
-    event = f"{each.event.name}.{each.event.action}" if each.event.action else each.event.name
-    texts = map(one_line, (about, event, each.reason))
-    return (str(each.seq), each.state, moment_text(each.received_at), each.repository.text, *texts)
+def _cells(delivery: Delivery) -> tuple[str, ...]:
+    name = delivery.name or delivery.repository.text
+    about = f"{name}#{delivery.event.number}" if delivery.event.number else name
+    event = f"{delivery.event.name}.{delivery.event.action}" if delivery.event.action else delivery.event.name
+    texts = map(one_line, (about, event, delivery.reason))
+    return (str(delivery.seq), delivery.state, moment_text(delivery.received_at), delivery.repository.text, *texts)
 
 
-def _as_data(each: Delivery) -> dict[str, object]:
+def _as_data(delivery: Delivery) -> dict[str, object]:
     return {
-        "number": each.seq,
-        "id": each.id,
-        "state": each.state,
-        "repository": each.name,
-        "key": each.repository.text,
-        "event": each.event.name,
-        "action": each.event.action,
-        "issue": each.event.number,
-        "received_at": moment_text(each.received_at),
-        "attempts": each.attempts,
-        "next_at": moment_text(each.next_at),
-        "finished_at": moment_text(each.finished_at),
-        "reason": each.reason,
-        "said": each.said,
-        "url": each.url,
-        "request": each.request,
+        "number": delivery.seq,
+        "id": delivery.id,
+        "state": delivery.state,
+        "repository": delivery.name,
+        "key": delivery.repository.text,
+        "event": delivery.event.name,
+        "action": delivery.event.action,
+        "issue": delivery.event.number,
+        "received_at": moment_text(delivery.received_at),
+        "attempts": delivery.attempts,
+        "next_at": moment_text(delivery.next_at),
+        "finished_at": moment_text(delivery.finished_at),
+        "reason": delivery.reason,
+        "said": delivery.said,
+        "url": delivery.url,
+        "request": delivery.request,
     }
 
 
-def _run(run: RunRow) -> dict[str, object]:
+def _run_data(run: RunRow) -> dict[str, object]:
     return {
         "id": run.id,
         "worker": run.worker,
@@ -220,10 +220,10 @@ def _run(run: RunRow) -> dict[str, object]:
     }
 
 
-def _limit(given: argparse.Namespace) -> int:
-    return min(given.limit or 50, MOST)
+def _limit(args: argparse.Namespace) -> int:
+    return min(args.limit or 50, MOST)
 
 
-def _instant(at: datetime | None) -> int:
+def _milliseconds(at: datetime | None) -> int:
     """Milliseconds since 1970; 0 for no bound."""
     return max(1, round(at.timestamp() * 1000)) if at else 0

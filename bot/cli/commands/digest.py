@@ -20,31 +20,34 @@ from bot.questions.digest import DigestRequest, MaintainerReport
 from bot.questions.digest_views import report_items, report_row, summary_sentence
 
 
-def run_digest(given: argparse.Namespace) -> CommandResult:
-    with open_memory(memory_options(given)) as place:
-        report = _report(DigestRequest(given.since, datetime.now(UTC), given.limit), place.demand())
-        show_notes(place)
-        home = place.home or (f"{GITHUB}/{place.repo}" if place.repo else "")
-    if given.html:
+def run_digest(args: argparse.Namespace) -> CommandResult:
+    with open_memory(memory_options(args)) as local_memory:
+        report = _report(DigestRequest(args.since, datetime.now(UTC), args.limit), local_memory.require())
+        show_notes(local_memory)
+        home = local_memory.home or (f"{GITHUB}/{local_memory.repo}" if local_memory.repo else "")
+    if args.html:
         from bot.evaluation.digest_page import render_digest
 
-        write_page(given.html, render_digest(report, home))
-    if given.json:
+        write_page(args.html, render_digest(report, home))
+    if args.json:
         shown: object = {"schema": SCHEMA, **report_row(report, home)}
     else:
         for note in (summary_sentence(report), *report.notes):
             warn(note)
-        shown = sections_text(report_items(report, home), header=given.header)
-    return command_result(shown, given, found=True)
+        shown = sections_text(report_items(report, home), header=args.header)
+    return command_result(shown, args, found=True)
 
 
-def _report(asked: DigestRequest, place: LocalMemory) -> MaintainerReport:
-    settings = settings_of(place)
-    server = place.home.removesuffix(f"/{place.repo}") or GITHUB
-    with memory_of(place, embedder_of(settings, place)) as memory, progress("Comparing issues", None) as tick:
-        address = RepositoryAddress.at(server, place.repo or memory.state.repo)
-        report = digest_of_memory(memory, settings, address, asked, tick, time.monotonic)
+def _report(request: DigestRequest, local_memory: LocalMemory) -> MaintainerReport:
+    settings = settings_of(local_memory)
+    server = local_memory.home.removesuffix(f"/{local_memory.repo}") or GITHUB
+    with (
+        memory_of(local_memory, embedder_of(settings, local_memory)) as memory,
+        progress("Comparing issues", None) as tick,
+    ):
+        address = RepositoryAddress.at(server, local_memory.repo or memory.state.repo)
+        report = digest_of_memory(memory, settings, address, request, tick, time.monotonic)
         for note in memory.notes:
-            if note not in place.note:
-                place.warn(note)
+            if note not in local_memory.note:
+                local_memory.warn(note)
     return report

@@ -12,39 +12,45 @@ from pathlib import Path
 
 from bot.cli.arguments import token_of
 from bot.cli.checks import github, memory
-from bot.cli.checks.collect import DoctorOptions, Gathered, gather
+from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
-from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, place_of
+from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
 from bot.cli.output import CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.errors import StoreError, UserError
-from bot.git.checkout import RemoteRepository, remote_of_checkout, top_of
+from bot.git.checkout import RemoteRepository, find_top, remote_of_checkout
 from bot.git.errors import RemoteUnreachable
 from bot.settings.schema import Settings
 
 
-def judge(seen: Gathered) -> list[CheckResult]:
-    if seen.place.store:
-        return [*_setup(seen), *_memory(seen)]
-    return [*_forge(seen), *_setup(seen), _branch(seen), *_memory(seen), *_discussions(seen)]
+def judge(facts: SetupFacts) -> list[CheckResult]:
+    if facts.place.store:
+        return [*_check_setup(facts), *_check_memory(facts)]
+    return [
+        *_check_api(facts),
+        *_check_setup(facts),
+        _check_branch(facts),
+        *_check_memory(facts),
+        *_check_discussions(facts),
+    ]
 
 
-def _forge(seen: Gathered) -> Iterator[CheckResult]:
-    told, place = seen.forge, seen.place
-    if told is None:
+def _check_api(facts: SetupFacts) -> Iterator[CheckResult]:
+    api_facts, target = facts.forge, facts.place
+    if api_facts is None:
         says = "the API was not asked: what it knows of token, repository and limits was left out"
         yield CheckResult("repository", "note", says, "leave out --offline")
         return
-    yield github.check_repository(told, place, git_reads=not isinstance(seen.tip, StoreError))
-    if told.limits is not None or told.repository is not None:
-        yield from github.check_limits(told, seen.now)
+    yield github.check_repository(api_facts, target, git_reads=not isinstance(facts.tip, StoreError))
+    if api_facts.limits is not None or api_facts.repository is not None:
+        yield from github.check_limits(api_facts, facts.now)
 
 
-def _setup(seen: Gathered) -> Iterator[CheckResult]:
-    setup, place = seen.setup, seen.place
+def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
+    setup, target = facts.setup, facts.place
     if setup is None:
         return
-    if setup.fault and not isinstance(seen.tip, StoreError):
+    if setup.fault and not isinstance(facts.tip, StoreError):
         remedy = "put the file itself in its place on the default branch"
         outside = isinstance(setup.fault, RemoteUnreachable)
         yield CheckResult(
@@ -57,86 +63,90 @@ def _setup(seen: Gathered) -> Iterator[CheckResult]:
             "settings", "note", "those of this checkout were read, as the default branch cannot be reached"
         )
     yield from setup.told
-    if not place.store and (setup.checkout or not setup.fault):
+    if not target.store and (setup.checkout or not setup.fault):
         comments = setup.settings.mode == "comment"
-        unread = any(told.check == "workflow" for told in setup.told)
+        unread = any(finding.check == "workflow" for finding in setup.told)
         yield from github.check_workflow(setup.steps, comments=comments, is_checkout=setup.checkout, unread=unread)
 
 
-def _branch(seen: Gathered) -> CheckResult:
-    used = seen.setup.settings if seen.setup else Settings()
-    has_token = seen.forge is not None and seen.forge.has_token
-    return memory.check_branch(seen.tip, seen.place, used, seen.now, token=has_token)
+def _check_branch(facts: SetupFacts) -> CheckResult:
+    settings = facts.setup.settings if facts.setup else Settings()
+    has_token = facts.forge is not None and facts.forge.has_token
+    return memory.check_branch(facts.tip, facts.place, settings, facts.now, has_token=has_token)
 
 
-def _memory(seen: Gathered) -> Iterator[CheckResult]:
-    held, place = seen.held, seen.place
-    if isinstance(held, RemoteUnreachable):
-        yield CheckResult("memory", "error", f"git cannot reach the server: {held.cause}", "run it again later", True)
-    elif isinstance(held, StoreError):
-        yield CheckResult("memory", "error", f"it cannot be read: {held.cause}", place.by_hand())
-    elif held:
-        yield from memory.check_manifest(held, place)
-        yield from memory.check_index(held, place)
+def _check_memory(facts: SetupFacts) -> Iterator[CheckResult]:
+    inspected, target = facts.held, facts.place
+    if isinstance(inspected, RemoteUnreachable):
+        yield CheckResult(
+            "memory", "error", f"git cannot reach the server: {inspected.cause}", "run it again later", True
+        )
+    elif isinstance(inspected, StoreError):
+        yield CheckResult("memory", "error", f"it cannot be read: {inspected.cause}", target.rebuild_remedy())
+    elif inspected:
+        yield from memory.check_manifest(inspected, target)
+        yield from memory.check_index(inspected, target)
 
 
-def _discussions(seen: Gathered) -> Iterator[CheckResult]:
-    if seen.forge and seen.setup:
-        held = seen.held if isinstance(seen.held, InspectedMemory) and not seen.held.fault else None
-        yield from github.check_discussions(seen.forge, seen.setup.settings, seen.setup.steps, held, seen.place)
+def _check_discussions(facts: SetupFacts) -> Iterator[CheckResult]:
+    if facts.forge and facts.setup:
+        inspected = facts.held if isinstance(facts.held, InspectedMemory) and not facts.held.fault else None
+        yield from github.check_discussions(
+            facts.forge, facts.setup.settings, facts.setup.steps, inspected, facts.place
+        )
 
 
-def run_doctor(given: argparse.Namespace) -> CommandResult:
+def run_doctor(args: argparse.Namespace) -> CommandResult:
     with progress("Checking", None):
-        findings = examine(given, os.environ, datetime.now(UTC))
+        findings = examine(args, os.environ, datetime.now(UTC))
     code = exit_code(findings)
-    if given.json:
+    if args.json:
         return CommandResult(as_data(findings), code)
-    return CommandResult(tell(findings, terminal(), verbose=given.verbose), code)
+    return CommandResult(render_findings(findings, terminal(), verbose=args.verbose), code)
 
 
-def examine(given: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[CheckResult]:
-    """All findings. UserError if the arguments name nothing to check."""
-    wanted, refused = wanted_of(given, environ)
-    return [*refused, *judge(gather(wanted, now))]
+def examine(args: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[CheckResult]:
+    """All findings. UserError if there is nothing to check."""
+    options, refused = doctor_options(args, environ)
+    return [*refused, *judge(gather(options, now))]
 
 
-def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[DoctorOptions, list[CheckResult]]:
-    """What to check, and a finding if the token is not sent."""
-    if given.store:
-        is_checkout = (Path(given.store) / ".git").exists()
-        return DoctorOptions(RepositoryLinks(store=str(given.store), is_checkout=is_checkout), config=given.config), []
-    found = None if given.repo else _counted()
-    server, repository = _site(found) if found else (GITHUB, given.repo)
-    server = given.server or server
-    place = RepositoryLinks(repository, server, given.api or api_of(server), branch=given.branch or Settings().branch)
+def doctor_options(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[DoctorOptions, list[CheckResult]]:
+    """What to check, and a finding if the token is withheld."""
+    if args.store:
+        is_checkout = (Path(args.store) / ".git").exists()
+        return DoctorOptions(RepositoryLinks(store=str(args.store), is_checkout=is_checkout), config=args.config), []
+    remote = None if args.repo else _checkout_remote()
+    server, repository = _server_and_name(remote) if remote else (GITHUB, args.repo)
+    server = args.server or server
+    target = RepositoryLinks(repository, server, args.api or api_of(server), branch=args.branch or Settings().branch)
     token, refused = token_of(environ).text, []
-    known = given.server or given.api or place.trusts_tokens or environ.get("GITHUB_SERVER_URL", "") == server
-    if token and not known:
+    is_trusted = args.server or args.api or target.trusts_tokens or environ.get("GITHUB_SERVER_URL", "") == server
+    if token and not is_trusted:
         says = f"the one in the environment was not sent to {server}, which is not GitHub's"
         remedy = f"if it is for that server, say so: `precedent doctor --repo {repository} --server {server}`"
         token, refused = "", [CheckResult("token", "warning", says, remedy)]
-    wanted = DoctorOptions(place, token, branch=given.branch or "", config=given.config, offline=given.offline)
-    if found:
-        address = "" if given.server else found.url
-        wanted = replace(wanted, address=address, checkout=top_of(Path.cwd()))
-    return wanted, refused
+    options = DoctorOptions(target, token, branch=args.branch or "", config=args.config, offline=args.offline)
+    if remote:
+        address = "" if args.server else remote.url
+        options = replace(options, address=address, checkout=find_top(Path.cwd()))
+    return options, refused
 
 
-def _counted() -> RemoteRepository:
-    found = remote_of_checkout(top_of(Path.cwd()))
-    if isinstance(found, str):
-        raise UserError(found)
-    return found
+def _checkout_remote() -> RemoteRepository:
+    remote = remote_of_checkout(find_top(Path.cwd()))
+    if isinstance(remote, str):
+        raise UserError(remote)
+    return remote
 
 
-def _site(remote: RemoteRepository) -> tuple[str, str]:
-    found = place_of(remote.url)
-    if found is None:
+def _server_and_name(remote: RemoteRepository) -> tuple[str, str]:
+    parsed = parse_remote_url(remote.url)
+    if parsed is None:
         raise UserError(
             f"the remote {remote.name} is no repository on a GitHub server: give --repo OWNER/NAME and --server URL"
         )
-    return found
+    return parsed
 
 
 SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
@@ -160,31 +170,31 @@ def terminal() -> Terminal:
         signs = True
     except (UnicodeEncodeError, LookupError):
         signs = False
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Terminal(signs, wanted and sys.stdout.isatty())
+    has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Terminal(signs, has_colours and sys.stdout.isatty())
 
 
-def tell(findings: Iterable[CheckResult], screen: Terminal, *, verbose: bool = False) -> str:
-    """The findings, with the number of problems last. ``verbose``: include all that is fine."""
+def render_findings(findings: Iterable[CheckResult], screen: Terminal, *, verbose: bool = False) -> str:
+    """The findings, then the number of problems. ``verbose``: include the checks that passed."""
     every = list(findings)
-    shown = every if verbose else list(_telling(every))
+    shown = every if verbose else list(_select_findings(every))
     lines = [line for finding in shown for line in _lines(finding, screen, verbose=verbose)]
-    return "".join(f"{line}\n" for line in [*lines, "", _sum(every)])
+    return "".join(f"{line}\n" for line in [*lines, "", _summary(every)])
 
 
 def as_data(findings: Iterable[CheckResult]) -> dict[str, object]:
-    """The findings as JSON has them, and whether all is well; what no encoding knows is replaced."""
+    """The findings for JSON, and whether all is well. Replaces unencodable characters."""
     every = list(findings)
-    told = [{**asdict(each), "says": _encodable(each.says), "remedy": _encodable(each.remedy)} for each in every]
-    return {"findings": told, "ok": exit_code(every) == 0}
+    rows = [{**asdict(each), "says": _encodable(each.says), "remedy": _encodable(each.remedy)} for each in every]
+    return {"findings": rows, "ok": exit_code(every) == 0}
 
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _telling(findings: list[CheckResult]) -> Iterator[CheckResult]:
-    """Of each check its problems, or else one line: what should be known rather than what is fine."""
+def _select_findings(findings: list[CheckResult]) -> Iterator[CheckResult]:
+    """The problems of each check, or else one line: a note if there is one."""
     for check in dict.fromkeys(finding.check for finding in findings):
         same = [finding for finding in findings if finding.check == check]
         problems = [finding for finding in same if finding.is_problem]
@@ -196,25 +206,25 @@ def _lines(finding: CheckResult, screen: Terminal, *, verbose: bool) -> Iterator
     sign = (SIGNS if screen.signs else PLAIN)[finding.level]
     if screen.colours:
         sign = f"\033[{_COLOURS[finding.level]}m{sign}\033[0m"
-    yield f"{sign} {finding.check:<{_WIDTH}} {_harmless(finding.says, screen)}"
+    yield f"{sign} {finding.check:<{_WIDTH}} {_escape_line(finding.says, screen)}"
     if finding.remedy and (finding.is_problem or verbose):
-        yield f"  {'→' if screen.signs else '->'} {_harmless(finding.remedy, screen)}"
+        yield f"  {'→' if screen.signs else '->'} {_escape_line(finding.remedy, screen)}"
 
 
-def _harmless(text: str, screen: Terminal) -> str:
-    """One line that moves no cursor, and that the log of a runner takes for no command."""
+def _escape_line(text: str, screen: Terminal) -> str:
+    """One line that cannot move the cursor or be read as a command by a runner's log."""
     line = log_line(text).replace("%25", "%")
     return line if screen.signs else line.encode("ascii", "backslashreplace").decode()
 
 
-def _sum(findings: list[CheckResult]) -> str:
+def _summary(findings: list[CheckResult]) -> str:
     errors = sum(finding.level == "error" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     if not errors and not warnings:
         return "All is well."
-    told = [
+    counts = [
         f"{count} {noun}{'s' if count > 1 else ''}"
         for count, noun in ((errors, "error"), (warnings, "warning"))
         if count
     ]
-    return f"{' and '.join(told)}."
+    return f"{' and '.join(counts)}."

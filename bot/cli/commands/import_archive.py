@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from bot.cli.commands.learn import taught
+from bot.cli.commands.learn import learn_and_commit
 from bot.cli.output import progress
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
@@ -22,20 +22,20 @@ from bot.pipeline.learn import EVENT_SECONDS, is_due
 from bot.sources.archive_file import read_archive
 
 IMPORTED = 20_000
-"""Threads that are written at a time: an archive of any size takes the memory of so many."""
+"""Threads per batch, which bounds the memory use for archives of any size."""
 
 
-def run_import(given: argparse.Namespace) -> object:
+def run_import(args: argparse.Namespace) -> object:
     started = time.monotonic()
-    if given.store.exists() and not given.store.is_dir():
-        raise UserError(f"{given.store} is a file: --store takes a folder")
-    memory = Memory(FolderStore(given.store), repo=given.repo, embedder=text_model(given.semantic)).open()
-    with progress("Checking the archives", None):  # all is read once before any is written
-        last = {thread.id: place for place, thread in _in_archives(given.files)}
+    if args.store.exists() and not args.store.is_dir():
+        raise UserError(f"{args.store} is a file: --store takes a folder")
+    memory = Memory(FolderStore(args.store), repo=args.repo, embedder=text_model(args.semantic)).open()
+    with progress("Checking the archives", None):  # read everything once before the first write
+        last_positions = {thread.id: position for position, thread in _read_archives(args.files)}
     comments = 0
-    with progress("Reading threads", len(last)) as tick:
-        fit = (thread for place, thread in _in_archives(given.files) if last[thread.id] == place)
-        while batch := tuple(islice(fit, IMPORTED)):
+    with progress("Reading threads", len(last_positions)) as tick:
+        latest = (thread for position, thread in _read_archives(args.files) if last_positions[thread.id] == position)
+        while batch := tuple(islice(latest, IMPORTED)):
             memory.stage(Changes(records=batch), tick)
             memory.commit(f"Import {len(batch)} threads")
             comments += sum(len(thread.comments) for thread in batch)
@@ -44,28 +44,28 @@ def run_import(given: argparse.Namespace) -> object:
             memory.rebuild_index(tick)
             memory.commit("Index with a text model")
     counts: dict[str, Any] = {
-        "threads": len(last),
+        "threads": len(last_positions),
         "comments": comments,
         "in_store": memory.state.manifest.threads,
         "seconds": round(time.monotonic() - started, 2),
     }
-    counts |= {"learned_from": _learned_from(memory, given)}
+    counts |= {"learned_from": _learn_if_due(memory, args)}
     has_learned = memory.has_learned
     memory.close()
-    if given.json:
+    if args.json:
         return counts
-    told = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
-    longer = f"`precedent learn --store {quote(str(given.store))}` takes more time for it"
-    learned = f"learned from {counts['learned_from']:,} threads; {longer}\n" if has_learned else ""
-    return told.format(**counts) + learned
+    summary = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
+    hint = f"`precedent learn --store {quote(str(args.store))}` takes more time for it"
+    learned = f"learned from {counts['learned_from']:,} threads; {hint}\n" if has_learned else ""
+    return summary.format(**counts) + learned
 
 
-def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
-    """Learn if it is due and wanted; from how many threads the store has learned."""
-    if given.learn and is_due(memory, calm=True):
-        taught(memory, given.repo or memory.state.repo, EVENT_SECONDS)
+def _learn_if_due(memory: Memory, args: argparse.Namespace) -> int:
+    """Learn if it is due and wanted. Returns how many threads the store has learned from."""
+    if args.learn and is_due(memory, calm=True):
+        learn_and_commit(memory, args.repo or memory.state.repo, EVENT_SECONDS)
     return memory.state.manifest.learned_from
 
 
-def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
+def _read_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
     return enumerate(chain.from_iterable(map(read_archive, files)))

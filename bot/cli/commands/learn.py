@@ -1,4 +1,4 @@
-"""precedent learn: a store learns from its own history, as the Action does; `import` ends with that."""
+"""precedent learn: learns from the history of a store, as the Action does; `import` ends with the same step."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from bot.pipeline.learn import LEAST_THREADS, learn, learner
 from bot.settings.schema import Settings
 
 STEPS = 20 + 2 * REPLAYED
-"""About the steps of learning: rounds of training, and the issues that are replayed twice."""
+"""Approximate steps of learning: rounds of training, and two replays of the issues."""
 
 
-def run_learn(given: argparse.Namespace) -> object:
-    memory = open_store(given.store, semantic=given.semantic, repo=given.repo)
+def run_learn(args: argparse.Namespace) -> object:
+    memory = open_store(args.store, semantic=args.semantic, repo=args.repo)
     if memory.state.manifest.threads < LEAST_THREADS:
-        _compare(memory, given.seconds)
+        _compare(memory, args.seconds)
         memory.commit("Compare threads")
         memory.close()
         reason = (
             f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {LEAST_THREADS} are needed"
         )
-        return {"learned": False, "reason": reason} if given.json else f"{reason}\n"
-    backtest = taught(memory, given.repo or memory.state.repo, given.seconds)
+        return {"learned": False, "reason": reason} if args.json else f"{reason}\n"
+    backtest = learn_and_commit(memory, args.repo or memory.state.repo, args.seconds)
     memory.close()
     from bot.evaluation.metrics import summary
-    from bot.evaluation.report import in_words
+    from bot.evaluation.report import summary_text
 
-    if given.json:
+    if args.json:
         return {"learned": True, "reason": "", **summary(backtest)}
-    return f"learned from {backtest.threads:,} threads. {in_words(backtest)}\n".replace("\u00a0", " ")
+    return f"learned from {backtest.threads:,} threads. {summary_text(backtest)}\n".replace("\u00a0", " ")
 
 
-def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
-    """Let the memory learn, look for clusters, and save the result. ``seconds`` limits each of the two, but not the
-    training of word vectors."""
+def learn_and_commit(memory: Memory, repo: str | None, seconds: float) -> Backtest:
+    """Learn, find clusters, and commit the result. ``seconds`` limits each of the first two, but not the training of
+    word vectors."""
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     with progress("Learning", STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
@@ -57,10 +57,10 @@ def _compare(memory: Memory, seconds: float) -> None:
         link_threads(memory, time.monotonic, seconds, tick)
 
 
-def learner_of_store(given: argparse.Namespace) -> tuple[Memory, Learner]:
-    """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
-    memory = open_store(given.store, semantic=given.semantic)
-    repo = given.repo or memory.state.repo
+def learner_of_store(args: argparse.Namespace) -> tuple[Memory, Learner]:
+    """The memory of a store, and a learner that replays it as it answers: with vectors if it has them."""
+    memory = open_store(args.store, semantic=args.semantic)
+    repo = args.repo or memory.state.repo
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     return memory, learner(
         memory, Settings(), renderer, RepositoryAddress(repo), trains=memory.index.encoder.learned.has_words

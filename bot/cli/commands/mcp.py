@@ -11,48 +11,48 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from bot.cli.output import warn
-from bot.errors import needs
+from bot.errors import require_libraries
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 
-def run_mcp(given: argparse.Namespace) -> NoReturn:
-    """Serve until stdin ends. Never returns: the process ends with whatever still runs in it."""
-    wire = claimed_stdout()
-    with needs(LIBRARIES, EXTRA):
+def run_mcp(args: argparse.Namespace) -> NoReturn:
+    """Serve until stdin ends. Never returns: the process exits even if threads are still running."""
+    wire = claim_stdout()
+    with require_libraries(LIBRARIES, EXTRA):
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
     from bot.mcp.tools import ToolContext
 
-    where = MemoryOptions(
-        Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn
+    options = MemoryOptions(
+        Path.cwd(), args.store, args.repo or "", args.memory_branch or "", offline=args.offline, warn=warn
     )
-    serve(ToolContext(where, tuple(given.me or ()), os.environ.get("PRECEDENT_ORG", "")), wire)
-    _end(0)
+    serve(ToolContext(options, tuple(args.me or ()), os.environ.get("PRECEDENT_ORG", "")), wire)
+    _exit(0)
 
 
-def claimed_stdout() -> BinaryIO:
-    """Take stdout for the protocol; everything else that is printed, by children too, goes to stderr."""
+def claim_stdout() -> BinaryIO:
+    """Reserve stdout for the protocol; all other output, including that of child processes, goes to stderr."""
     sys.stdout.flush()
     wire = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: _end(0))
+        signal.signal(name, lambda *_: _exit(0))
     return BufferedWriter(_ProtocolStream(wire, "wb"))
 
 
 class _ProtocolStream(FileIO):
-    """The protocol's output. Ends the process once nobody reads it."""
+    """The protocol's output. Ends the process when its reader is gone."""
 
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
-            _end(0)
+            _exit(0)
 
 
-def _end(code: int) -> NoReturn:
-    """End at once: nothing is written by the tools, so nothing is lost, and a call may wait for a network."""
+def _exit(code: int) -> NoReturn:
+    """Exit immediately: tools write nothing, so nothing is lost, and a call may be waiting for the network."""
     os._exit(code)

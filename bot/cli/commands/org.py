@@ -1,4 +1,4 @@
-"""precedent org: the memories of many repositories in one index on this machine, and precedent search --org."""
+"""precedent org and precedent search --org: the memories of many repositories in one index on this machine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bot.errors import UserError
 from bot.local_cache.organisation import (
     OrganisationSource,
     SourceUpdate,
-    listed_sources,
     open_index,
     organisation_folder,
     read_sources,
+    require_sources,
 )
 from bot.questions.requests import SLUG, OrganisationRequest, SearchFilter
 from bot.questions.views import Row
@@ -26,69 +26,69 @@ from bot.reading.search_query import search_query
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
 _NAME = re.compile(SLUG, re.ASCII)
-_ALONE = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "logs")
-"""Options of a search that say where one memory is, or that an organisation's index cannot answer."""
+_SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "logs")
+"""Search options that select a single memory, or that an organisation's index does not support."""
 
 
-def run_org(given: argparse.Namespace) -> CommandResult:
+def run_org(args: argparse.Namespace) -> CommandResult:
     """Change or list the repositories of an organisation's folder."""
-    if given.action in ("add", "remove") and not given.repositories:
-        raise UserError(f"name the repositories to {given.action}: OWNER/NAME, or the path of a checkout")
-    if given.action in ("list", "rebuild") and given.repositories:
-        raise UserError(f"{given.action} takes no repository: it is for all of them")
-    if given.memory_branch and given.action != "add":
+    if args.action in ("add", "remove") and not args.repositories:
+        raise UserError(f"name the repositories to {args.action}: OWNER/NAME, or the path of a checkout")
+    if args.action in ("list", "rebuild") and args.repositories:
+        raise UserError(f"{args.action} takes no repository: it is for all of them")
+    if args.memory_branch and args.action != "add":
         raise UserError("--memory-branch is for add")
     if (
-        given.action == "rebuild"
-        and given.org is None
-        and (_names_server(given) or os.environ.get("PRECEDENT_ORGANISATION"))
+        args.action == "rebuild"
+        and args.org is None
+        and (_names_server(args) or os.environ.get("PRECEDENT_ORGANISATION"))
     ):
         from bot.cli.commands.org_server import rebuild_on_server
 
-        return rebuild_on_server(given)
-    if _names_server(given):
+        return rebuild_on_server(args)
+    if _names_server(args):
         options = "--data, --database-url, --organisation and --installation"
         raise UserError(f"{options} are for a rebuild on a server: leave them or --org out")
-    folder = organisation_folder(given.org)
-    done = _done(given, folder)
-    rows = [_row(source, changed) for source, changed in done]
-    faults = [source for source, _ in done if source.fault]
+    folder = organisation_folder(args.org)
+    updates = _run_action(args, folder)
+    rows = [_row(source, changed) for source, changed in updates]
+    faults = [source for source, _ in updates if source.fault]
     for source in faults:
         warn(f"{source.name} could not be read: {source.fault}")
-    if given.json:
+    if args.json:
         shown: object = {"schema": SCHEMA, "folder": str(folder), "repositories": rows}
     else:
         lines = ("\t".join(one_line(str(cell)) for cell in row.values()) for row in rows)
-        shown = table(COLUMNS, lines, header=given.header)
-    return CommandResult(shown, 1 if faults and given.action != "list" else 0)
+        shown = table(COLUMNS, lines, header=args.header)
+    return CommandResult(shown, 1 if faults and args.action != "list" else 0)
 
 
-def _names_server(given: argparse.Namespace) -> bool:
-    """Whether an option says that the index of a server is meant."""
-    return any((given.data, given.database_url, given.organisation, given.installation))
+def _names_server(args: argparse.Namespace) -> bool:
+    """Whether an option refers to a server's index."""
+    return any((args.data, args.database_url, args.organisation, args.installation))
 
 
-def _done(given: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate]:
-    """Do what was asked for; gives the sources that it was about, with the number of threads that changed in each."""
-    if given.action == "list":
-        return [SourceUpdate(one) for one in read_sources(folder).sources]
+def _run_action(args: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate]:
+    """Run the action. Returns its sources, each with the number of changed threads."""
+    if args.action == "list":
+        return [SourceUpdate(source) for source in read_sources(folder).sources]
     from bot.local_cache import organisation_update as work
 
-    doing = work.OrganisationUpdate(folder, progress)
-    if given.action == "add":
-        return work.add_sources([_named(text, given.memory_branch or "") for text in given.repositories], doing)
-    if given.action == "rebuild":
-        return work.rebuild_index(doing)
-    sources = _wanted(given.repositories, listed_sources(folder).sources)
-    numbers = [one.number for one in sources]
-    if given.action == "update":
-        return work.update_sources(numbers, doing)
+    update = work.OrganisationUpdate(folder, progress)
+    if args.action == "add":
+        return work.add_sources([_parse_source(text, args.memory_branch or "") for text in args.repositories], update)
+    if args.action == "rebuild":
+        return work.rebuild_index(update)
+    sources = _select_sources(args.repositories, require_sources(folder).sources)
+    numbers = [source.number for source in sources]
+    if args.action == "update":
+        return work.update_sources(numbers, update)
     work.remove_sources(numbers, folder)
-    return [SourceUpdate(one, one.threads) for one in sources]
+    return [SourceUpdate(source, source.threads) for source in sources]
 
 
-def _named(text: str, branch: str) -> OrganisationSource:
-    """The repository that somebody names: by the path of a folder that is there, else by OWNER/NAME."""
+def _parse_source(text: str, branch: str) -> OrganisationSource:
+    """The named repository: the path of an existing folder, else OWNER/NAME."""
     path = Path(text)
     if path.is_dir():
         return OrganisationSource(0, "", str(path.resolve()), branch)
@@ -97,18 +97,18 @@ def _named(text: str, branch: str) -> OrganisationSource:
     return OrganisationSource(0, text, branch=branch)
 
 
-def _wanted(names: Iterable[str], known: Sequence[OrganisationSource]) -> list[OrganisationSource]:
-    """The sources of these names or paths; all without any."""
+def _select_sources(names: Iterable[str], sources: Sequence[OrganisationSource]) -> list[OrganisationSource]:
+    """The sources with these names or paths; all if none are given."""
     if not names:
-        return list(known)
-    found: dict[int, OrganisationSource] = {}
+        return list(sources)
+    selected: dict[int, OrganisationSource] = {}
     for name in names:
         path = str(Path(name).resolve())
-        fits = [one for one in known if name.casefold() == one.name.casefold() or path == one.path]
-        if not fits:
+        matches = [one for one in sources if name.casefold() == one.name.casefold() or path == one.path]
+        if not matches:
             raise UserError(f"{name[:100]!r} is not in the list: precedent org list")
-        found |= {one.number: one for one in fits}
-    return list(found.values())
+        selected |= {one.number: one for one in matches}
+    return list(selected.values())
 
 
 def _row(source: OrganisationSource, changed: int) -> Row:
@@ -122,28 +122,28 @@ def _row(source: OrganisationSource, changed: int) -> Row:
     }
 
 
-def search_folder(given: argparse.Namespace) -> CommandResult:
-    """Show the threads of many repositories that hold some words."""
+def search_folder(args: argparse.Namespace) -> CommandResult:
+    """Search the threads of many repositories for some words."""
     from bot.questions.organisation import organisation_items, organisation_row, search_organisation
 
-    folder, now = organisation_folder(given.org), datetime.now(UTC)
-    if given.org and not folder.is_dir():
-        raise UserError(f"{given.org[:100]!r} is no folder: put --org behind the words, or name its folder")
-    if wrong := [name for name in _ALONE if getattr(given, name)]:
+    folder, now = organisation_folder(args.org), datetime.now(UTC)
+    if args.org and not folder.is_dir():
+        raise UserError(f"{args.org[:100]!r} is no folder: put --org behind the words, or name its folder")
+    if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
         raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
-    words = " ".join(given.words)
-    author = (given.author or "").removeprefix("@")
-    choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
-    asked = OrganisationRequest(words, choice, given.limit, search_query(words, now))
-    listed = listed_sources(folder)
+    words = " ".join(args.words)
+    author = (args.author or "").removeprefix("@")
+    filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
+    request = OrganisationRequest(words, filters, args.limit, search_query(words, now))
+    source_list = require_sources(folder)
     with open_index(folder) as index:
-        hits = search_organisation(asked, index, listed.names)
-    for note in filter(None, (*hits.notes, listed.age_note(now))):
+        hits = search_organisation(request, index, source_list.names)
+    for note in filter(None, (*hits.notes, source_list.age_note(now))):
         warn(note)
-    if given.json:
+    if args.json:
         shown: object = [
-            organisation_row(one, words, score=round(one.score, 4), part=round(one.part, 4)) for one in hits.found
+            organisation_row(hit, words, score=round(hit.score, 4), part=round(hit.part, 4)) for hit in hits.found
         ]
     else:
-        shown = list_text(organisation_items(hits.found, words), header=given.header)
-    return command_result(shown, given, found=bool(hits.found), looked=listed.searched)
+        shown = list_text(organisation_items(hits.found, words), header=args.header)
+    return command_result(shown, args, found=bool(hits.found), coverage=source_list.search_scope)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 COLUMNS = "installation\trepositories\tthreads\tfault"
 
 
-def rebuild_on_server(given: argparse.Namespace) -> CommandResult:
-    """Make a new index of each installation, or of those in ``given.installation``; exit code 1 if a memory could not
-    be read. A server may be running meanwhile."""
-    options = read_options(os.environ, server_flags(given), WORKING)
+def rebuild_on_server(args: argparse.Namespace) -> CommandResult:
+    """Build a new index of each installation, or of those in ``args.installation``; exit code 1 if a memory could not
+    be read. The server may keep running."""
+    options = read_options(os.environ, server_flags(args), WORKING)
     if not options.organisation:
         raise UserError("there is no index of all repositories: give the server's --organisation")
     forget_secrets(os.environ)
@@ -34,27 +34,27 @@ def rebuild_on_server(given: argparse.Namespace) -> CommandResult:
 
         changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
         changes.align(options.organisation, options.scope)
-        found: list[RebuildResult] = []
-        with processes.rebuilding(options, inbox, threading.Event()) as run:
-            for installation in given.installation or changes.installations():
+        results: list[RebuildResult] = []
+        with processes.rebuild_dependencies(options, inbox, threading.Event()) as run:
+            for installation in args.installation or changes.installations():
                 with progress(f"Reading memories of installation {installation}", None) as tick:
-                    found.append(rebuild_installation(installation, run, tick))
-    code = int(any(each.unread for each in found))
-    if given.json:
-        return CommandResult([_as_data(each) for each in found], code)
-    return CommandResult(table(COLUMNS, _lines(found), header=given.header), code)
+                    results.append(rebuild_installation(installation, run, tick))
+    code = int(any(result.unread for result in results))
+    if args.json:
+        return CommandResult([_as_data(result) for result in results], code)
+    return CommandResult(table(COLUMNS, _lines(results), header=args.header), code)
 
 
-def _lines(found: Iterable[RebuildResult]) -> Iterable[str]:
-    for each in found:
-        yield f"{each.installation}\t{each.repositories}\t{each.threads}\t"
-        yield from (f"{each.installation}\t{one_line(name)}\t\t{one_line(why)}" for name, why in each.unread)
+def _lines(results: Iterable[RebuildResult]) -> Iterable[str]:
+    for result in results:
+        yield f"{result.installation}\t{result.repositories}\t{result.threads}\t"
+        yield from (f"{result.installation}\t{one_line(name)}\t\t{one_line(why)}" for name, why in result.unread)
 
 
-def _as_data(each: RebuildResult) -> dict[str, object]:
+def _as_data(result: RebuildResult) -> dict[str, object]:
     return {
-        "installation": each.installation,
-        "repositories": each.repositories,
-        "threads": each.threads,
-        "unread": [{"repository": name, "why": why} for name, why in each.unread],
+        "installation": result.installation,
+        "repositories": result.repositories,
+        "threads": result.threads,
+        "unread": [{"repository": name, "why": why} for name, why in result.unread],
     }

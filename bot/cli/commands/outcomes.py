@@ -22,23 +22,25 @@ from bot.recall.answer import known_endings
 COLUMNS = "id\tending\tconfidence\tpoints at\tstated in\twords"
 
 
-def run_outcomes(given: argparse.Namespace) -> object:
-    """How closed threads ended, in the order of their ids or in that of ``--ids``.
+def run_outcomes(args: argparse.Namespace) -> object:
+    """How closed threads ended, in the order of their ids or of ``--ids``.
 
-    Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
+    Unknown ids and open threads are reported on stderr, and the command fails after printing the others.
     """
-    with closing(open_store(given.store)) as memory:
-        repo = given.repo or memory.state.repo
-        threads, faults = (_closed(memory), []) if given.ids is None else _named(memory, given.ids, repo or "")
-        if given.sample is not None:
-            threads = _sampled(threads, given.sample, given.seed)
+    with closing(open_store(args.store)) as memory:
+        repo = args.repo or memory.state.repo
+        threads, faults = (
+            (_closed_threads(memory), []) if args.ids is None else _named_threads(memory, args.ids, repo or "")
+        )
+        if args.sample is not None:
+            threads = _sample(threads, args.sample, args.seed)
         with progress("Reading endings", len(threads)) as tick:
-            read = {thread.id: _read(thread, repo, tick) for thread in threads}
-        endings = known_endings(read, memory)
-    found = [(thread, endings[thread.id]) for thread in threads]
-    result: object = table(COLUMNS, _lines(found), header=given.header)
-    if given.json:
-        result = [{"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)} for thread, ending in found]
+            own_outcomes = {thread.id: _read_outcome(thread, repo, tick) for thread in threads}
+        endings = known_endings(own_outcomes, memory)
+    pairs = [(thread, endings[thread.id]) for thread in threads]
+    result: object = table(COLUMNS, _lines(pairs), header=args.header)
+    if args.json:
+        result = [{"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)} for thread, ending in pairs]
     if not faults:
         return result
     show(result)
@@ -47,48 +49,48 @@ def run_outcomes(given: argparse.Namespace) -> object:
     raise UserError(faults[-1])
 
 
-def _read(thread: Thread, repo: str | None, tick: Callable[[int], None]) -> Outcome:
+def _read_outcome(thread: Thread, repo: str | None, tick: Callable[[int], None]) -> Outcome:
     tick(1)
     return outcome(thread, repo)
 
 
-def _closed(memory: Memory) -> list[Thread]:
+def _closed_threads(memory: Memory) -> list[Thread]:
     with progress("Reading threads", memory.state.manifest.threads) as tick:
         return [one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed]
 
 
-def _named(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:
-    """The closed threads with these ids, and a line on each of the others."""
-    asked = [text for text in map(str.strip, ids.split(",")) if text]
-    if not asked:
+def _named_threads(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:
+    """The closed threads with these ids, and one error line for each other id."""
+    names = [text for text in map(str.strip, ids.split(",")) if text]
+    if not names:
         raise UserError("--ids names no thread: give ids with commas between them, such as 12,15")
-    keys = {text: keys_of(text, repo) for text in asked}
+    keys = {text: keys_of(text, repo) for text in names}
     records = memory.records({key for each in keys.values() for key in each})
     threads: dict[ThreadId, Thread] = {}
     faults = []
-    for text in asked:
-        found = next((record for record in map(records.get, keys[text]) if isinstance(record, Thread)), None)
-        if found is None:
+    for text in names:
+        thread = next((record for record in map(records.get, keys[text]) if isinstance(record, Thread)), None)
+        if thread is None:
             faults.append(f"no thread {clean(text)[:MAX_NAME]} in this store")
-        elif not found.is_closed:
-            faults.append(f"{found.id} is open: it has no ending")
+        elif not thread.is_closed:
+            faults.append(f"{thread.id} is open: it has no ending")
         else:
-            threads[found.id] = found
+            threads[thread.id] = thread
     return list(threads.values()), faults
 
 
-def _sampled(threads: list[Thread], size: int, seed: int) -> list[Thread]:
-    """So many of them at random, in their own order; the same ones for the same seed."""
-    chosen = random.Random(seed).sample(range(len(threads)), min(size, len(threads)))
-    return [threads[index] for index in sorted(chosen)]
+def _sample(threads: list[Thread], size: int, seed: int) -> list[Thread]:
+    """A random sample in the original order, reproducible by the seed."""
+    indices = random.Random(seed).sample(range(len(threads)), min(size, len(threads)))
+    return [threads[index] for index in sorted(indices)]
 
 
-def _lines(found: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:
-    """A line for each: id, kind, confidence, what it points at, the comment that states it, its words."""
-    for thread, ending in found:
-        other = f"#{ending.duplicate_of}" if isinstance(ending.duplicate_of, int) else ending.duplicate_of
-        pointed = other or ending.fix or ending.release or "-"
-        place = "-" if ending.comment is None else f"comment {ending.comment}"
+def _lines(pairs: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:
+    """One line per thread: id, kind, confidence, target, the comment that states it, its words."""
+    for thread, ending in pairs:
+        duplicate = f"#{ending.duplicate_of}" if isinstance(ending.duplicate_of, int) else ending.duplicate_of
+        target = duplicate or ending.fix or ending.release or "-"
+        source = "-" if ending.comment is None else f"comment {ending.comment}"
         kind = "-" if ending.kind is OutcomeKind.UNKNOWN else ending.kind.value
         words = " ".join(ending.quote.split()) or ", ".join(ending.evidence) or "-"
-        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{pointed}\t{place}\t{words}"
+        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{target}\t{source}\t{words}"

@@ -1,4 +1,4 @@
-"""precedent references: the issues that a text points at, as JSON."""
+"""precedent references: the issues that a text mentions, as JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bot.reading.references import find_references
 MAX_STDIN = 1024 * 1024
 
 
-def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
+def run_references(args: argparse.Namespace) -> list[dict[str, object]]:
     text = sys.stdin.buffer.read(MAX_STDIN).decode("utf-8", "replace")
-    repo, number = given.repo, None
-    if given.number:
-        repo, number = given.repo or given.number.repo or None, given.number.within(given.repo or "")
-    found = find_references(text, repo=repo, number=number, autolinks=given.autolink)
-    return [_reference(reference) for reference in found]
+    repo, number = args.repo, None
+    if args.number:
+        repo, number = args.repo or args.number.repo or None, args.number.within(args.repo or "")
+    references = find_references(text, repo=repo, number=number, autolinks=args.autolink)
+    return [_reference(reference) for reference in references]
 
 
 def _reference(reference: Reference) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""precedent repos: the repositories that a server works on."""
+"""precedent repos: the repositories that a server handles."""
 
 from __future__ import annotations
 
@@ -20,48 +20,50 @@ if TYPE_CHECKING:
 COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tobserved"
 
 
-def run_repos(given: argparse.Namespace) -> object:
-    options = read_options(os.environ, server_flags(given), required=())
+def run_repos(args: argparse.Namespace) -> object:
+    options = read_options(os.environ, server_flags(args), required=())
     with server_inbox(options, "repos") as inbox:
         from bot.server.repository_list import repository_list
 
-        known = inbox.installations()
-        rows = [row for row in known.repositories() if not given.patterns or fits_any(row.name, given.patterns)]
-        found = repository_list(sorted(rows, key=lambda row: row.name.lower()), known, options.scope, inbox.now())
-    return _shown(found, given)
+        installations = inbox.installations()
+        rows = [row for row in installations.repositories() if not args.patterns or fits_any(row.name, args.patterns)]
+        statuses = repository_list(
+            sorted(rows, key=lambda row: row.name.lower()), installations, options.scope, inbox.now()
+        )
+    return _format_statuses(statuses, args)
 
 
-def _shown(found: Sequence[RepositoryStatus], given: argparse.Namespace) -> object:
-    if given.json:
-        return [_as_data(each) for each in found]
-    return table(COLUMNS, ("\t".join(_cells(each)) for each in found), header=given.header)
+def _format_statuses(statuses: Sequence[RepositoryStatus], args: argparse.Namespace) -> object:
+    if args.json:
+        return [_as_data(status) for status in statuses]
+    return table(COLUMNS, ("\t".join(_cells(status)) for status in statuses), header=args.header)
 
 
-def _cells(each: RepositoryStatus) -> tuple[str, ...]:
-    threads, estimate = each.row.threads, each.estimate
+def _cells(status: RepositoryStatus) -> tuple[str, ...]:
+    threads, estimate = status.row.threads, status.estimate
     return (
-        one_line(each.name),
-        each.state,
+        one_line(status.name),
+        status.state,
         str(threads) if threads >= 0 else "",
         f"{estimate.percent} %" if estimate and estimate.percent >= 0 else "",
-        moment_text(each.done_at),
-        moment_text(each.row.last_run),
-        moment_text(each.paused_until),
-        "observed" if each.is_observed else "",
+        moment_text(status.done_at),
+        moment_text(status.row.last_run),
+        moment_text(status.paused_until),
+        "observed" if status.is_observed else "",
     )
 
 
-def _as_data(each: RepositoryStatus) -> dict[str, object]:
-    estimate = each.estimate
+def _as_data(status: RepositoryStatus) -> dict[str, object]:
+    estimate = status.estimate
     return {
-        "repository": each.name,
-        "key": each.row.repository.text,
-        "state": each.state,
-        "observed": each.is_observed,
-        "threads": each.row.threads if each.row.threads >= 0 else None,
+        "repository": status.name,
+        "key": status.row.repository.text,
+        "state": status.state,
+        "observed": status.is_observed,
+        "threads": status.row.threads if status.row.threads >= 0 else None,
         "read": estimate.read if estimate else None,
         "left": estimate.left if estimate and estimate.left >= 0 else None,
-        "done_at": moment_text(each.done_at) or None,
-        "last_run": moment_text(each.row.last_run) or None,
-        "paused_until": moment_text(each.paused_until) or None,
+        "done_at": moment_text(status.done_at) or None,
+        "last_run": moment_text(status.row.last_run) or None,
+        "paused_until": moment_text(status.paused_until) or None,
     }

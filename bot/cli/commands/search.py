@@ -1,4 +1,4 @@
-"""precedent search, smart-search, what and related: the threads about some words, the work at hand, or files."""
+"""precedent search, smart-search, what and related: finds threads about words, the work at hand, or files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.cli import output
-from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
+from bot.cli.arguments import memory_options, reference_time, worktree_of
 from bot.cli.output import SCHEMA, command_result, facts_of_answer, progress, show_notes, wants_json, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
@@ -31,14 +31,14 @@ from bot.questions.views import (
     Row,
     full_row,
     hit_items,
-    holds,
     linked_rows,
+    match_reasons,
     passage_row,
+    quote_rows,
     ranked_item,
     related_items,
     related_rows,
-    said_rows,
-    searched,
+    search_scope,
     session_hit_row,
     session_item,
     work_items,
@@ -53,144 +53,149 @@ if TYPE_CHECKING:
     from bot.reading.search_query import SearchQuery
 
 
-def run_search(given: argparse.Namespace) -> object:
-    if given.org is not None:
-        from bot.cli.commands.org import search_folder  # other searches do without it
+def run_search(args: argparse.Namespace) -> object:
+    if args.org is not None:
+        from bot.cli.commands.org import search_folder  # other searches do not need it
 
-        return search_folder(given)
-    author = (given.author or "").removeprefix("@")
-    choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
-    words = " ".join(given.words)
+        return search_folder(args)
+    author = (args.author or "").removeprefix("@")
+    filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
+    words = " ".join(args.words)
     query = search_query(words, datetime.now(UTC))
-    asked = WordSearch(words, choice, given.limit, given.expand, tuple(given.logs), query)
-    if asked.is_of_sessions:
-        from bot.local_cache.sessions import search_sessions  # other searches do without it
+    request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
+    if request.is_of_sessions:
+        from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
-        said = search_sessions(asked, Path.cwd(), "--", progress, warn).passages
-        heard: object = [passage_row(one) for one in said]
+        passages = search_sessions(request, Path.cwd(), "--", progress, warn).passages
+        rows: object = [passage_row(hit) for hit in passages]
         return command_result(
-            heard if given.json else output.passages_text(said, header=given.header), given, found=bool(said)
+            rows if args.json else output.passages_text(passages, header=args.header), args, found=bool(passages)
         )
-    if asked.logs and not asked.takes_sessions:
+    if request.logs and not request.takes_sessions:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
-    with open_memory(memory_options(given)) as place:
-        cards = place.demand().local_cache
-        hits = search_memory(asked, cards, _messages(given, query, place))
-        sessions = also_in_sessions(asked, place)
-        show_notes(place)
-        if given.json:
-            empty: Row = {"linked": []} if asked.expand else {}
-            shown: object = [*_rows(hits, asked, place.home), *(session_hit_row(one) | empty for one in sessions)]
+    with open_memory(memory_options(args)) as memory:
+        cards = memory.require().local_cache
+        hits = search_memory(request, cards, _message_reader(args, query, memory))
+        sessions = also_in_sessions(request, memory)
+        show_notes(memory)
+        if args.json:
+            empty: Row = {"linked": []} if request.expand else {}
+            shown: object = [
+                *_hit_rows(hits, request, memory.home),
+                *(session_hit_row(hit) | empty for hit in sessions),
+            ]
         else:
-            shown = _lines(hits, sessions, asked, place.home, given.header)
-        looked = searched(cards)
-    return command_result(shown, given, found=bool(hits.found or sessions), looked=looked)
+            shown = _format_hits(hits, sessions, request, memory.home, args.header)
+        coverage = search_scope(cards)
+    return command_result(shown, args, found=bool(hits.found or sessions), coverage=coverage)
 
 
-def _messages(given: argparse.Namespace, query: SearchQuery, place: LocalMemory) -> ReadMessages:
-    """Reads messages where they are shown or compared: lines in a pipe have no passages, and are quicker without."""
-    return LocalMessages(place) if given.json or output.is_seen() or query.phrases else nothing_read
+def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
+    """Reads messages only if they are shown or compared: lines in a pipe have no passages, and are faster without."""
+    return LocalMessages(memory) if args.json or output.is_terminal() or query.phrases else nothing_read
 
 
-def _rows(hits: ThreadHits, asked: WordSearch, home: str) -> list[Row]:
-    words = asked.words
+def _hit_rows(hits: ThreadHits, request: WordSearch, home: str) -> list[Row]:
+    words = request.words
     rows = [
         full_row(
-            one.card,
+            hit.card,
             home,
-            score=round(one.score, 4),
-            part=round(one.part, 4),
-            why=holds(one.terms, words),
-            passages=said_rows(hits.passages.get(one.card.id), home),
+            score=round(hit.score, 4),
+            part=round(hit.part, 4),
+            why=match_reasons(hit.terms, words),
+            passages=quote_rows(hits.passages.get(hit.card.id), home),
         )
-        for one in hits.found
+        for hit in hits.found
     ]
-    if asked.expand:
-        near = linked_rows(hits.near, home, full_row)
+    if request.expand:
+        linked = linked_rows(hits.near, home, full_row)
         for each in rows:
-            each["linked"] = [one for one in near if one["of"] == each["id"]]
+            each["linked"] = [hit for hit in linked if hit["of"] == each["id"]]
     return rows
 
 
-def _lines(hits: ThreadHits, sessions: Sequence[SessionHit], asked: WordSearch, home: str, header: bool) -> str:
-    sections = hit_items(hits, asked.words, home)
-    said = [session_item(one) for one in sessions]
-    if asked.expand:
-        return output.sections_text([*sections, ItemSection("session", "Said in sessions", said)], header=header)
-    return output.list_text([*sections[0].items, *said], header=header)
+def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: WordSearch, home: str, header: bool) -> str:
+    sections = hit_items(hits, request.words, home)
+    session_items = [session_item(session) for session in sessions]
+    if request.expand:
+        return output.sections_text(
+            [*sections, ItemSection("session", "Said in sessions", session_items)], header=header
+        )
+    return output.list_text([*sections[0].items, *session_items], header=header)
 
 
-def run_smart_search(given: argparse.Namespace) -> object:
+def run_smart_search(args: argparse.Namespace) -> object:
     from bot.questions.smart_search import smart
 
-    words, keep = " ".join(given.words), SearchFilter(given.state).keeps
-    with open_memory(memory_options(given)) as place:
-        now = moment_asked_for(given)
+    words, keep = " ".join(args.words), SearchFilter(args.state).matches
+    with open_memory(memory_options(args)) as memory:
+        now = reference_time(args)
         query = search_query(words, now)
-        request = SmartSearch(words, worktree_of(place), now, given.limit, keep, query)
-        found = smart(request, place.local_cache, _messages(given, query, place))
-        show_notes(place, found.unused)
-        if given.json:
+        request = SmartSearch(words, worktree_of(memory), now, args.limit, keep, query)
+        answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
+        show_notes(memory, answer.unused)
+        if args.json:
             shown: object = {
                 "schema": SCHEMA,
-                "hits": _ranked_rows(found, place.home),
-                **facts_of_answer(place, found.used, found.unused),
+                "hits": _ranked_rows(answer, memory.home),
+                **facts_of_answer(memory, answer.used, answer.unused),
             }
         else:
-            items = [ranked_item(one, place.home, words, found.passages.get(one.card.id)) for one in found.hits]
-            shown = output.list_text(items, header=given.header)
-        looked = searched(place.local_cache)
-    return command_result(shown, given, found=bool(found.hits), searched=not place.missing, looked=looked)
+            items = [ranked_item(hit, memory.home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
+            shown = output.list_text(items, header=args.header)
+        coverage = search_scope(memory.local_cache)
+    return command_result(shown, args, found=bool(answer.hits), has_memory=not memory.missing, coverage=coverage)
 
 
-def _ranked_rows(found: SmartSearchAnswer, home: str) -> list[Row]:
+def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
     return [
         full_row(
-            one.card,
+            hit.card,
             home,
-            score=round(one.score, 4),
-            why=list(one.why),
-            passages=said_rows(found.passages.get(one.card.id), home),
+            score=round(hit.score, 4),
+            why=list(hit.why),
+            passages=quote_rows(answer.passages.get(hit.card.id), home),
         )
-        for one in found.hits
+        for hit in answer.hits
     ]
 
 
-def run_what(given: argparse.Namespace) -> object:
+def run_what(args: argparse.Namespace) -> object:
     from bot.questions.what import find_what
 
-    with open_memory(memory_options(given)) as place:
-        worktree = worktree_of(place)
-        sessions = sessions_about_work(place, worktree)
-        found = find_what(WorkRequest(worktree, moment_asked_for(given)), place.local_cache, sessions)
-        show_notes(place, found.unused)
-        if wants_json(given):
-            rows = work_rows(found, place.home, full_row)
-            shown: object = {"schema": SCHEMA, **rows, **facts_of_answer(place, found.used, found.unused)}
+    with open_memory(memory_options(args)) as memory:
+        worktree = worktree_of(memory)
+        sessions = sessions_about_work(memory, worktree)
+        answer = find_what(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
+        show_notes(memory, answer.unused)
+        if wants_json(args):
+            rows = work_rows(answer, memory.home, full_row)
+            shown: object = {"schema": SCHEMA, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
         else:
-            shown = output.sections_text(work_items(found, place.home), header=given.header)
-    return command_result(shown, given, found=found.is_relevant, searched=not place.missing)
+            shown = output.sections_text(work_items(answer, memory.home), header=args.header)
+    return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
 
 
-def run_related(given: argparse.Namespace) -> object:
+def run_related(args: argparse.Namespace) -> object:
     from bot.questions.related import find_related
 
-    with open_memory(memory_options(given)) as place:
-        place.demand()
-        files = tuple(_within(place, file) for file in given.files)
-        found = find_related(FilesRequest(files, moment_asked_for(given)), place.local_cache)
-        show_notes(place)
-        if given.json:
-            shown: object = {"schema": SCHEMA, **related_rows(found, place.home)}
+    with open_memory(memory_options(args)) as memory:
+        memory.require()
+        files = tuple(_path_in_checkout(memory, file) for file in args.files)
+        answer = find_related(FilesRequest(files, reference_time(args)), memory.local_cache)
+        show_notes(memory)
+        if args.json:
+            shown: object = {"schema": SCHEMA, **related_rows(answer, memory.home)}
         else:
-            shown = output.sections_text(related_items(found, place.home), header=given.header)
-    return command_result(shown, given, found=bool(found.threads))
+            shown = output.sections_text(related_items(answer, memory.home), header=args.header)
+    return command_result(shown, args, found=bool(answer.threads))
 
 
-def _within(place: LocalMemory, file: str) -> str:
-    """The file's path in the checkout, if it lies in one."""
+def _path_in_checkout(memory: LocalMemory, file: str) -> str:
+    """The file's path in the checkout, if it is inside one."""
     file = file.encode("utf-8", "replace").decode()  # a name that is not UTF-8 is in no thread
-    if place.top is None:
+    if memory.top is None:
         return file
-    whole = Path(os.path.normpath(Path.cwd() / file))
-    return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file
+    path = Path(os.path.normpath(Path.cwd() / file))
+    return path.relative_to(memory.top).as_posix() if path.is_relative_to(memory.top) and path.exists() else file

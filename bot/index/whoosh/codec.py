@@ -1,9 +1,9 @@
 """The files of an index: Whoosh's table of contents and segments, with records, columns and entries of our own.
 
-Whoosh stores segments, directories, posting blocks and stored fields as pickles, which would make an index from a
-stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, a column is plain bytes and
-an entry is JSON, and every byte is checked as data. The classes of Whoosh that could still unpickle are replaced where
-they are made, so there is no list of allowed names.
+Whoosh stores segments, directories, posting blocks and stored fields as pickles, which would turn a stranger's index
+into a program. Here a record is JSON, a posting list is as written by `posting_lists`, a column is plain bytes and an
+entry is JSON, and every byte is checked as data. The classes of Whoosh that could still unpickle are replaced where
+they are created, so there is no list of allowed names.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ TERMS = "trm"
 
 _COLUMN_EXT = ".col"
 _UNNAMED = "0" * 16
-_PLACE = struct.Struct(">qi")
+_LOCATION = struct.Struct(">qi")
 _MAX_RECORD = 16 << 20
 
 
 class JsonFile(StructFile):  # type: ignore[misc]
-    """A file whose records, which Whoosh would pickle, are JSON with its length in front."""
+    """A file whose records, which Whoosh would pickle, are JSON prefixed with its length."""
 
     def write_pickle(self, obj: Any, protocol: int = -1) -> None:
         text = json.dumps(obj, default=_segment_record, separators=(",", ":"))
@@ -73,7 +73,7 @@ class JsonFile(StructFile):  # type: ignore[misc]
 
 
 class TocFile(JsonFile):
-    """The table of contents: the segments, and no schema, because the schema is ours."""
+    """The table of contents: the segments, without a schema, because the schema is ours."""
 
     def read_pickle(self) -> list[Segment]:
         return [_segment(record) for record in super().read_pickle()]
@@ -87,7 +87,7 @@ class TocFile(JsonFile):
 
 
 class Storage(FileStorage):  # type: ignore[misc]
-    """The folder of an index, in which Whoosh reads and writes the table of contents only."""
+    """The folder of an index, where Whoosh only reads and writes the table of contents."""
 
     def create_file(self, name: str, *args: Any, **options: Any) -> TocFile:
         return TocFile(super().create_file(name, *args, **options).raw_file(), name=name)
@@ -102,23 +102,23 @@ class Storage(FileStorage):  # type: ignore[misc]
 class Segment(W3Segment):  # type: ignore[misc]
     """A segment as the table of contents describes it.
 
-    Its file is named by its content, so a name always stands for the same bytes. A segment ``in_parts`` has a core in
-    the place of that file.
+    Its file is named after its content, so a name always stands for the same bytes. A segment ``in_parts`` has a core
+    instead of that file.
     """
 
     in_parts = False
 
     @property
     def file_name(self) -> str:
-        """Its one file in the folder of the index."""
+        """The segment's only file in the folder of the index."""
         name: str = self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
         return name
 
 
 def pack_columns(columns: Mapping[str, bytes]) -> bytes:
-    """The one file of a segment, as Whoosh lays it out: the files within, then a directory of them."""
+    """The single file of a segment, in Whoosh's layout: the files inside it, then a directory of them."""
     file, directory = JsonFile(BytesIO()), {}
-    file.write(_PLACE.pack(0, 0))
+    file.write(_LOCATION.pack(0, 0))
     names = {f"{NAME}_{_UNNAMED}.{name}{'' if name == TERMS else _COLUMN_EXT}": data for name, data in columns.items()}
     for name, data in sorted(names.items()):
         directory[name] = {"offset": file.tell(), "length": len(data), "modified": 0}
@@ -128,27 +128,27 @@ def pack_columns(columns: Mapping[str, bytes]) -> bytes:
     file.write_pickle({})
     size = file.tell() - at
     file.seek(0)
-    file.write(_PLACE.pack(at, size))
+    file.write(_LOCATION.pack(at, size))
     packed: bytes = file.raw_file().getvalue()
     return packed
 
 
 def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
-    """The files within the one file of a segment, in place: by the name of each column, and `TERMS`.
+    """The files inside the single file of a segment, in place: by the name of each column, and `TERMS`.
 
     Raises ValueError, KeyError or TypeError for a damaged directory.
     """
     with Path(storage.folder, segment.file_name).open("rb") as file:
-        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-    at = int.from_bytes(whole[:8], "big")
-    directory = JsonFile(BytesIO(whole[at : at + 4 + _MAX_RECORD])).read_pickle()
-    found, start = {}, len(f"{NAME}_{_UNNAMED}.")
-    for name, place in directory.items():
-        offset, size = place["offset"], place["length"]
-        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
+        content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+    at = int.from_bytes(content[:8], "big")
+    directory = JsonFile(BytesIO(content[at : at + 4 + _MAX_RECORD])).read_pickle()
+    columns, start = {}, len(f"{NAME}_{_UNNAMED}.")
+    for name, location in directory.items():
+        offset, size = location["offset"], location["length"]
+        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(content):
             raise ValueError("the directory of a segment is damaged")
-        found[name[start:].removesuffix(_COLUMN_EXT)] = whole[offset : offset + size]
-    return found
+        columns[name[start:].removesuffix(_COLUMN_EXT)] = content[offset : offset + size]
+    return columns
 
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _segment_record(segment: Segment) -> dict[str, Any]:
 
 
 def _segment(record: dict[str, Any]) -> Segment:
-    """The segment of a record from disk. Raises ValueError, KeyError or TypeError for anything but an honest one."""
+    """The segment in a record from disk. Raises ValueError, KeyError or TypeError for an invalid record."""
     name, documents, deleted = record["id"], record["documents"], record["deleted"]
     in_parts = record.get("parts", False)
     is_fit = SEGMENT_ID.fullmatch(name) and type(documents) is int and 0 < documents <= MAX_DOCUMENTS
@@ -175,14 +175,14 @@ def _segment(record: dict[str, Any]) -> Segment:
 
 FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
-"""Columns of 8-byte numbers: creation time, the stand-in of the thread, the stand-in of the thread that it duplicates
-and since when that is known (0 for none), number of characters, kind (`KINDS`), until when nobody vouched for it (0 for
-never; negative where its author's role is not told), the stand-in of the account, and when it was closed, reopened,
-closed and reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees
-only what was before it."""
+"""Columns of 8-byte numbers: creation time, the hash of the thread, the hash of the thread that it duplicates and since
+when that is known (0 for none), number of characters, kind (`KINDS`), until when nobody vouched for it (0 for never;
+negative if its author's role is not recorded), the hash of the account, and when it was closed, reopened, closed and
+reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees only what was
+before it."""
 
 LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
-"""Field → the letter that its keys begin with."""
+"""Field → the first letter of its keys."""
 
 KINDS = {kind: number for number, kind in enumerate(Kind, 1)}
 """Kind → the number that stands for it in a column."""
@@ -195,25 +195,25 @@ def id_term(key: ThreadId) -> str:
 
 
 def id_key(key: ThreadId) -> bytes:
-    """The key of the list with only a thread's document."""
+    """The key of the list that contains only a thread's document."""
     return encode_key(LETTERS["id"], id_term(key))
 
 
-def stand_in(key: ThreadId) -> int:
-    """A number that stands for a thread: 63 bits, never 0, and always the same."""
+def hash_key(key: ThreadId) -> int:
+    """A stable hash of a thread's id or an account's name: 63 bits, never 0."""
     digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1 or 1
 
 
 class RowWriter:
-    """Collects rows of one width, that of the first: the width, then all rows, zeros for a document without one."""
+    """Collects rows as wide as the first one. Packed: the width, then all rows, zeros for documents without one."""
 
     def __init__(self) -> None:
         self._rows = bytearray()
         self._width = self._count = 0
 
     def extend(self, document: int, rows: bytes, width: int) -> None:
-        """Add rows for this document and those after it. Raises ValueError when their width is not that of the rest."""
+        """Add rows for this document and those after it. Raises ValueError if their width differs from the others."""
         self._width = self._width or width
         if width != self._width:
             raise ValueError(f"a row of {width} bytes among rows of {self._width}")
@@ -245,7 +245,7 @@ def pack_pieces(rows: Sequence[bytes | memoryview]) -> bytes:
 
 
 def read_pieces(column: bytes | memoryview, count: int) -> tuple[memoryview, Numbers]:
-    """All rows of such a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
+    """All rows of such a column of ``count`` documents, and where each one ends. Raises ValueError, IndexError."""
     buffer = memoryview(column)
     size = len(buffer) - count * _COUNT.size
     if size < 0:
@@ -259,7 +259,7 @@ def read_pieces(column: bytes | memoryview, count: int) -> tuple[memoryview, Num
 # -- entries ---------------------------------------------------------------------------------------------------------
 
 LEAST_BYTES = 40
-"""Least length of a packed entry."""
+"""Minimum length of a packed entry in bytes."""
 
 _decode = json.JSONDecoder().raw_decode
 _KINDS = {kind.value: kind for kind in Kind}
@@ -285,7 +285,7 @@ _FIELDS: dict[str, set[type]] = {
     "unvouched_until": {*_TIME, type(None)},
     "role": _TEXT,
 }
-"""The fields of an `IndexEntry` in their order, and the types that JSON may have there."""
+"""The fields of an `IndexEntry` in order, and the JSON types that each may have."""
 
 
 def pack_stored(entry: IndexEntry) -> bytes:
@@ -306,9 +306,9 @@ def unpack_stored(data: bytes) -> IndexEntry:
 
 
 @lru_cache(maxsize=1024)
-def _is_fit(shape: tuple[type, ...]) -> bool:
-    return len(shape) == len(_FIELDS) and all(
-        kind in allowed for kind, allowed in zip(shape, _FIELDS.values(), strict=True)
+def _is_fit(types: tuple[type, ...]) -> bool:
+    return len(types) == len(_FIELDS) and all(
+        kind in allowed for kind, allowed in zip(types, _FIELDS.values(), strict=True)
     )
 
 
@@ -347,5 +347,5 @@ def _seconds(moment: datetime) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _moment(seconds: float) -> datetime:
-    # Cached, because the last of the flips is when the thread was closed, and often when it was last changed.
+    # Cached, because the last flip is when the thread was closed, and often when it was last changed.
     return datetime.fromtimestamp(seconds, UTC)

@@ -30,10 +30,10 @@ MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
 _FEW = 4
-"""Looking for this many times the wanted number triples the next look, so that there are few looks."""
+"""Beyond this many times the wanted number, each further search triples in size, so that there are few of them."""
 
 _UNKNOWN = "\0"
-"""A term that no text has: a caller that searches asks next for its rarity."""
+"""A term that no text contains: a caller that searches asks for its rarity next."""
 
 _NOTHING = Query({}, fields={})
 
@@ -50,7 +50,7 @@ class WhooshIndex:
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
         self._widths: dict[str, int] = {}
-        self._searched: IndexSearcher | None = None
+        self._last_searcher: IndexSearcher | None = None
         self._open()
 
     def search(
@@ -64,30 +64,32 @@ class WhooshIndex:
         if query.blend is not None and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
-            self._bring(query)
-            self._searched = IndexSearcher(self._readers, before, self._parts)
-            found = Search(self._searched, query)
-        is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
-        chosen = _best(found, limit, is_kept)
+            self._prefetch(query)
+            self._last_searcher = IndexSearcher(self._readers, before, self._parts)
+            ranked = Search(self._last_searcher, query)
+        is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(ranked.entry(number)))
+        numbers = _best(ranked, limit, is_kept)
         with _damage_is_corruption():
-            hits = found.hits(chosen)
-        return sorted(hits, key=lambda hit: _place(hit.score, hit.entry))
+            hits = ranked.hits(numbers)
+        return sorted(hits, key=lambda hit: _sort_key(hit.score, hit.entry))
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
-        asked = list(terms)
+        wanted = list(terms)
         with _damage_is_corruption():
-            return self._searcher_of(asked, before).rarity(asked)
+            return self._searcher_for(wanted, before).rarity(wanted)
 
-    def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
-        asked = set(groups)
+    def joint_frequency(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> dict[frozenset[str], int]:
+        wanted = set(groups)
         with _damage_is_corruption():
-            return self._searcher_of(frozenset[str]().union(*asked), before).held_by(asked)
+            return self._searcher_for(frozenset[str]().union(*wanted), before).joint_frequency(wanted)
 
-    def _searcher_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
-        """A searcher of that moment, with the lists of these terms."""
-        self._bring(Query(dict.fromkeys(terms, 1.0)))
-        known = self._searched  # the caller has mostly just searched for these terms
-        return known if known and known.before == before else IndexSearcher(self._readers, before, self._parts)
+    def _searcher_for(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
+        """A searcher for that moment, with the lists of these terms."""
+        self._prefetch(Query(dict.fromkeys(terms, 1.0)))
+        last = self._last_searcher  # most callers have just searched for these terms
+        return last if last and last.before == before else IndexSearcher(self._readers, before, self._parts)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         found: dict[ThreadId, IndexEntry] = {}
@@ -95,11 +97,11 @@ class WhooshIndex:
             places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
             wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
             self._parts.prefetch(name for reader in wanted for name in reader.needed((), (), wanted[reader]))
-            corpus = IndexSearcher(self._readers if places else (), None, self._parts)
+            searcher = IndexSearcher(self._readers if places else (), None, self._parts)
             for key, reader, document in places:
                 entry = reader.entry(document)
-                if entry.id == key and type(entry.id) is type(key):  # `find` goes by a number of 63 bits
-                    found[key] = corpus.judged(entry)
+                if entry.id == key and type(entry.id) is type(key):  # `find` compares hashes of 63 bits
+                    found[key] = searcher.apply_roles(entry)
         return found
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
@@ -120,17 +122,18 @@ class WhooshIndex:
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._bring()
+            self._prefetch()
             return sum(reader.count_of(kind) for reader in self._readers)
 
     def close(self) -> None:
-        self._readers, self._names, self._widths, self._searched = [], [], {}, None  # files close with their readers
+        # The files are closed along with their readers.
+        self._readers, self._names, self._widths, self._last_searcher = [], [], {}, None
 
     def __len__(self) -> int:
         return sum(reader.count - len(reader.deleted) for reader in self._readers)
 
     def _open(self) -> None:
-        # Never refreshed: the refresh of some versions of Whoosh finds deleted copies.
+        # Never refreshed: in some versions of Whoosh, a refresh finds deleted copies.
         self.close()
         with _damage_is_corruption():
             check_folder(self._folder)
@@ -145,7 +148,7 @@ class WhooshIndex:
                 reader = open_segment(storage, segment, self._parts)
                 self._readers.append(reader)
                 self._names.append(segment.segid)
-                if any(self._widths.setdefault(arm, width) != width for arm, width in reader.widths.items()):
+                if any(self._widths.setdefault(field, width) != width for field, width in reader.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
 
     def segments(self) -> Mapping[str, SegmentReader]:
@@ -156,22 +159,22 @@ class WhooshIndex:
     def parts(self) -> set[str]:
         return {name for reader in self._readers for name in reader.parts}
 
-    def _bring(self, query: Query = _NOTHING) -> None:
-        """Fetch the numbers of all segments, and the parts that a query reads, with one exchange."""
+    def _prefetch(self, query: Query = _NOTHING) -> None:
+        """Fetch the numbers of all segments, and the parts that a query reads, in one exchange."""
         parted = [reader for reader in self._readers if reader.parts]
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
         self._parts.prefetch(name for reader in parted for name in reader.needed(keys, query.vectors, ()))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
-        self._bring()
-        found = ((reader, reader.find(key)) for reader in self._readers)
-        return [(reader, document) for reader, document in found if document is not None]
+        self._prefetch()
+        places = ((reader, reader.find(key)) for reader in self._readers)
+        return [(reader, document) for reader, document in places if document is not None]
 
 
 @contextmanager
 def _damage_is_corruption() -> Iterator[None]:
-    """Turn any error while untrusted bytes are read into IndexCorrupt, except for errors of the store."""
+    """Turn any error while reading untrusted bytes into IndexCorrupt, except errors of the store."""
     try:
         yield
     except (IndexCorrupt, StoreError, TipMoved):
@@ -181,12 +184,12 @@ def _damage_is_corruption() -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises IndexCorrupt unless there are only regular files, with our names and within the size limits."""
+    """Raises IndexCorrupt unless all files are regular, named like ours, and within the size limits."""
     if folder.is_symlink():
         raise IndexCorrupt("its folder is a symbolic link")
     tocs = 0
-    with scandir(folder) as found:
-        for file in found:
+    with scandir(folder) as files:
+        for file in files:
             if file.name == PARTS_FOLDER and file.is_dir(follow_symlinks=False):
                 _check_parts(folder / PARTS_FOLDER)
                 continue
@@ -198,33 +201,33 @@ def check_folder(folder: Path) -> None:
 
 
 def _check_parts(folder: Path) -> None:
-    with scandir(folder) as found:
-        for file in found:
+    with scandir(folder) as files:
+        for file in files:
             _check_file(file, PART.fullmatch(file.name), MAX_PART_BYTES)
 
 
-def _check_file(file: DirEntry[str], named: object, most: int) -> None:
+def _check_file(file: DirEntry[str], has_our_name: object, most: int) -> None:
     status = file.stat(follow_symlinks=False)
-    if not named or not stat.S_ISREG(status.st_mode):
+    if not has_our_name or not stat.S_ISREG(status.st_mode):
         raise IndexCorrupt(f"an unexpected file: {file.name!a:.100}")
     if status.st_size > most:
         raise IndexCorrupt(f"a file of {status.st_size:,} bytes: {file.name}")
 
 
-def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
-    ranking, wanted = found.ranking, count
+def _best(search: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
+    ranking, wanted = search.ranking, count
     while True:
         with _damage_is_corruption():
-            places = ranking.best(wanted)
-            found.prefetch_entries(places)
-            entries = {number: found.entry(number) for number in places}
-        kept = [number for number in places if is_kept(number)]
+            numbers = ranking.best(wanted)
+            search.prefetch_entries(numbers)
+            entries = {number: search.entry(number) for number in numbers}
+        kept = [number for number in numbers if is_kept(number)]
         if len(kept) > count:
-            return sorted(kept, key=lambda number: _place(float(ranking.values[number]), entries[number]))[:count]
-        if len(kept) == count or len(places) < wanted:
+            return sorted(kept, key=lambda number: _sort_key(float(ranking.values[number]), entries[number]))[:count]
+        if len(kept) == count or len(numbers) < wanted:
             return kept
         wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _FEW * count else 0)
 
 
-def _place(score: float, entry: IndexEntry) -> tuple[float, bool, ThreadId]:
+def _sort_key(score: float, entry: IndexEntry) -> tuple[float, bool, ThreadId]:
     return -score, isinstance(entry.id, str), entry.id

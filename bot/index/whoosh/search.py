@@ -16,7 +16,7 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
-from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
+from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.posting_lists import Postings
 from bot.index.protocol import FLOOD, TEXT, Query
 from bot.index.segment_file import encode_key
@@ -26,14 +26,14 @@ from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
 _CHAIN = 3
-"""Length of chains of duplicates whose entries are fetched ahead; longer ones cost an exchange for each step."""
+"""Length of chains of duplicates whose entries are prefetched; longer ones cost an exchange for each further step."""
 
 MAX_SHOWN = 8
-"""Most terms that a hit names."""
+"""Most terms that a hit lists."""
 
 
 class TermPostings(NamedTuple):
-    """The lists of one term, each with the number of its view, and the number of their documents that exist."""
+    """The lists of one term, each with the number of its view, and how many of their documents exist."""
 
     found: list[tuple[int, Postings]]
     frequency: int
@@ -54,33 +54,35 @@ class IndexSearcher:
         self._frequencies: dict[tuple[str, str], int] = {}
 
     def _hide_unvouched(self, now: datetime) -> None:
-        """Hide unvouched threads that were closed, and all unvouched threads of an account that floods."""
+        """Hide unvouched threads that were closed, and all unvouched threads of a flooding account."""
         unvouched = self._unvouched()
         if not any(flags.any() for flags in unvouched):
             return
         accounts = [view.numbers("account") for view in self.views]
-        many = arrays.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, unvouched, strict=True)])
-        for view, found, flags in zip(self.views, accounts, unvouched, strict=True):
-            view.hide(flags & ((view.closed(now) != 0) | np.isin(found, many)))
+        many = arrays.frequent_numbers(
+            FLOOD, [account_numbers[flags] for account_numbers, flags in zip(accounts, unvouched, strict=True)]
+        )
+        for view, account_numbers, flags in zip(self.views, accounts, unvouched, strict=True):
+            view.hide(flags & ((view.closed(now) != 0) | np.isin(account_numbers, many)))
 
     def _unvouched(self) -> list[Flags]:
-        """A flag for each unvouched thread, by view. Without roles there are none."""
+        """For each view, flags of its unvouched threads. Without roles there are none."""
         return [view.unvouched(self.before) if self._has_roles else np.zeros(view.end, np.bool_) for view in self.views]
 
-    def judged(self, entry: IndexEntry) -> IndexEntry:
-        """The entry of a thread; without roles none is unvouched."""
+    def apply_roles(self, entry: IndexEntry) -> IndexEntry:
+        """The entry of a thread; without roles, no thread is unvouched."""
         return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
         key = encode_key(LETTERS[field], term)
-        each = [(number, view.postings(key)) for number, view in enumerate(self.views)]
-        found = [(number, postings) for number, postings in each if postings]
+        candidates = [(number, view.postings(key)) for number, view in enumerate(self.views)]
+        found = [(number, postings) for number, postings in candidates if postings]
         frequency = sum(self.views[number].frequency(postings.documents) for number, postings in found)
         self._frequencies[field, term] = frequency
         return TermPostings(found, frequency)
 
     def by_view(self, numbers: list[int]) -> list[Numbers]:
-        """Documents, in ascending order, by view and with the numbers that the view gives them."""
+        """Documents, in ascending order, by view and with the numbers they have in that view."""
         ranges = [
             (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
         ]
@@ -90,42 +92,44 @@ class IndexSearcher:
         """The inverse document frequency of each term in titles and opening texts; cached for the terms of a query."""
         return {term: idf(self._frequency(term), self.count) for term in terms}
 
-    def held_by(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
-        """How many documents hold all terms of each group in titles and opening texts."""
+    def joint_frequency(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
+        """How many documents contain all terms of each group in titles and opening texts."""
         lists = {term: dict(self.lists(TEXT, term).found) for term in frozenset[str]().union(*groups)}
-        return {group: self._together([lists[term] for term in group]) for group in groups}
+        return {group: self._count_joint([lists[term] for term in group]) for group in groups}
 
-    def _together(self, lists: Sequence[Mapping[int, Postings]]) -> int:
+    def _count_joint(self, lists: Sequence[Mapping[int, Postings]]) -> int:
         views = set(lists[0]).intersection(*lists) if lists else ()
         shared = ((self.views[view], [found[view].documents for found in lists]) for view in views)
-        return sum(view.frequency(arrays.common(parts)) for view, parts in shared)
+        return sum(view.frequency(arrays.intersect(parts)) for view, parts in shared)
 
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        """Fetch the entries of these documents, and of the threads that they duplicate, with one exchange.
+        """Fetch the entries of these documents, and of the threads that they duplicate, in one exchange.
 
-        A caller that gets a duplicate asks next for the thread at the end of the chain.
+        A caller that gets a duplicate asks for the thread at the end of the chain next.
         """
         if not any(view.reader.parts for view in self.views):
             return
-        news = wanted = [set(found.tolist()) for found in self.by_view(sorted(numbers))]
+        frontier = wanted = [set(documents.tolist()) for documents in self.by_view(sorted(numbers))]
         for _ in range(_CHAIN):
-            news = self._originals(news)
-            wanted = [known | more for known, more in zip(wanted, news, strict=True)]
+            frontier = self._originals(frontier)
+            wanted = [old | new for old, new in zip(wanted, frontier, strict=True)]
         both = zip(self.views, wanted, strict=True)
-        self._parts.prefetch(name for view, found in both for name in view.reader.needed((), (), found))
+        self._parts.prefetch(name for view, documents in both for name in view.reader.needed((), (), documents))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
-        """The documents, by view, of the threads that any of ``documents`` duplicates."""
+        """The documents, by view, of the threads that ``documents`` duplicate."""
         both = list(zip(self.views, documents, strict=True))
-        targets = {int(view.reader.numbers("target")[number]) for view, found in both for number in found} - {0}
-        return [_places_of_any(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
+        targets = {
+            int(view.reader.numbers("target")[number]) for view, document_numbers in both for number in document_numbers
+        } - {0}
+        return [_positions_of(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
 
     def entry(self, number: int) -> IndexEntry:
         view = bisect_right(self.borders, number) - 1
-        return self.judged(self.views[view].reader.entry(number - self.borders[view]))
+        return self.apply_roles(self.views[view].reader.entry(number - self.borders[view]))
 
     def targets(self) -> list[Numbers]:
-        """The threads that documents were known to duplicate, by view, each as often as it has duplicates."""
+        """The threads that documents were known to duplicate, by view, once for each duplicate."""
         return [view.targets(self.before, flags) for view, flags in zip(self.views, self._unvouched(), strict=True)]
 
     def _frequency(self, term: str) -> int:
@@ -142,13 +146,13 @@ class QueryTerm(NamedTuple):
 
 
 class DocumentScores(NamedTuple):
-    """A value for each document; those not above ``nothing`` are no matches."""
+    """A value for each document; those not above ``nothing`` do not match."""
 
     values: Scores
     nothing: float
 
     def best(self, count: int) -> list[int]:
-        """The ``count`` best documents and all that equal the last of them, best first."""
+        """The ``count`` best documents and all that tie with the last of them, best first."""
         return arrays.best(self.values, count, above=self.nothing)
 
 
@@ -156,76 +160,76 @@ class Search:
     """One query, answered in time linear in the lists of its terms and in the vectors.
 
     ``ranking`` ranks the documents by their terms or, with a blend, by its sum. ``most`` is the highest possible score:
-    every term of the query, even one that no document holds, at full saturation.
+    every term of the query, even one that no document contains, at full saturation.
     """
 
-    def __init__(self, corpus: IndexSearcher, query: Query) -> None:
-        self._corpus = corpus
+    def __init__(self, searcher: IndexSearcher, query: Query) -> None:
+        self._searcher = searcher
         self._matches: list[QueryTerm] = []
         self._entries: dict[int, IndexEntry] = {}
         self.most = 0.0
         self._look_up(query)
         self._scored = self._scores()
-        self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
+        self._near = {field: self._cosines(field, vector) for field, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
         found = DocumentScores(self._scored, 0.0)
-        if query.blend is not None and corpus.before:
-            found = self._blended(query.blend, corpus.before)
+        if query.blend is not None and searcher.before:
+            found = self._blended(query.blend, searcher.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
 
     def entry(self, number: int) -> IndexEntry:
         if number not in self._entries:
-            self._entries[number] = self._corpus.entry(number)
+            self._entries[number] = self._searcher.entry(number)
         return self._entries[number]
 
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        self._corpus.prefetch_entries(number for number in numbers if number not in self._entries)
+        self._searcher.prefetch_entries(number for number in numbers if number not in self._entries)
 
-    def hits(self, found: Iterable[int]) -> list[Hit]:
+    def hits(self, numbers: Iterable[int]) -> list[Hit]:
         """These documents as hits, in any order."""
-        places = sorted(found)
-        wanted = self._corpus.by_view(places)
-        near = zip(*(values[places].tolist() for values in self._near.values()), strict=True)
-        closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in places]
+        ordered = sorted(numbers)
+        in_views = self._searcher.by_view(ordered)
+        near = zip(*(values[ordered].tolist() for values in self._near.values()), strict=True)
+        closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in ordered]
         most = self.most or 1.0
-        known = self._duplicates[places].tolist()
-        found_by = zip(places, self._scored[places].tolist(), self._terms(wanted), closeness, known, strict=True)
+        known = self._duplicates[ordered].tolist()
+        found_by = zip(ordered, self._scored[ordered].tolist(), self._terms(in_views), closeness, known, strict=True)
         return [
             Hit(self.entry(number), score, why, score / most, close, duplicates)
             for number, score, why, close, duplicates in found_by
         ]
 
     def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
-        found = arrays.joined([view.numbers("kind") for view in self._corpus.views], np.int64)
-        is_wanted = np.isin(found, [KINDS[kind] for kind in kinds])
+        kind_numbers = arrays.join_arrays([view.numbers("kind") for view in self._searcher.views], np.int64)
+        is_wanted = np.isin(kind_numbers, [KINDS[kind] for kind in kinds])
         return DocumentScores(np.where(is_wanted, ranking.values, -inf), ranking.nothing)
 
     def _look_up(self, query: Query) -> None:
         looked_up = heaviest(query.terms)
         for field, importance in sorted(query.fields.items()):
             for weight, term in looked_up if importance > 0 else ():
-                found, frequency = self._corpus.lists(field, term)
-                full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
+                postings, frequency = self._searcher.lists(field, term)
+                full = importance * -weight * smoothed_idf(frequency, self._searcher.count) * (K1 + 1)
                 self.most += full
                 if frequency:
-                    self._matches.append(QueryTerm(term, full * np.asarray(LEVELS), found))
+                    self._matches.append(QueryTerm(term, full * np.asarray(LEVELS), postings))
 
     def _scores(self) -> Scores:
-        borders = self._corpus.borders
+        borders = self._searcher.borders
         total = np.zeros(borders[-1])
         parts = [total[start:end] for start, end in pairwise(borders)]
         for _, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 parts[at][documents] += gains[levels]
-        for part, view in zip(parts, self._corpus.views, strict=True):
+        for part, view in zip(parts, self._searcher.views, strict=True):
             part[view.hidden] = 0.0
         return total
 
-    def _cosines(self, arm: str, vector: bytes) -> Scores:
-        return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views], np.float64)
+    def _cosines(self, field: str, vector: bytes) -> Scores:
+        return arrays.join_arrays([view.cosines(field, vector) for view in self._searcher.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
-        """The query's terms that each document holds, at most eight, the one that adds most to its score first."""
+        """The query's terms in each document, at most MAX_SHOWN, those that add most to its score first."""
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
@@ -233,21 +237,21 @@ class Search:
         for term, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
-                part += arrays.gained(documents, levels, gains, wanted[at])
+                part += arrays.gains_for(documents, levels, gains, wanted[at])
         return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_SHOWN)]
 
     def _count_duplicates(self) -> Numbers:
-        keys = [view.numbers("key") for view in self._corpus.views]
-        return arrays.occurrences(keys, self._corpus.targets())
+        keys = [view.numbers("key") for view in self._searcher.views]
+        return arrays.occurrences(keys, self._searcher.targets())
 
     def _blended(self, blend: Mapping[str, float], moment: datetime) -> DocumentScores:
-        views = self._corpus.views
+        views = self._searcher.views
         columns = DocumentColumns(
             scores=self._scored,
             near=self._near,
-            created=arrays.joined([view.numbers("created") for view in views], np.int64),
-            closed=arrays.joined([view.closed(moment) for view in views], np.int64),
-            lengths=arrays.joined([view.numbers("length") for view in views], np.int64),
+            created=arrays.join_arrays([view.numbers("created") for view in views], np.int64),
+            closed=arrays.join_arrays([view.closed(moment) for view in views], np.int64),
+            lengths=arrays.join_arrays([view.numbers("length") for view in views], np.int64),
             duplicates=self._duplicates,
             now=moment.timestamp(),
         )
@@ -255,9 +259,9 @@ class Search:
         for feature in ORDER_FEATURES:
             if feature.array and blend.get(feature.name) and (values := feature.array(columns)) is not None:
                 total += blend[feature.name] * values
-        total[arrays.joined([view.hidden for view in views], np.bool_)] = -inf
+        total[arrays.join_arrays([view.hidden for view in views], np.bool_)] = -inf
         return DocumentScores(total, -inf)
 
 
-def _places_of_any(values: Numbers, wanted: Iterable[int]) -> set[int]:
+def _positions_of(values: Numbers, wanted: Iterable[int]) -> set[int]:
     return set(np.flatnonzero(np.isin(values, list(wanted))).tolist())

@@ -1,4 +1,4 @@
-"""How a segment is stored: small ones in one file, large ones in parts, which a small file names, the core.
+"""How a segment is stored: small ones in one file, large ones in parts, which are listed in a small file, the core.
 
 The core:
 
@@ -7,8 +7,8 @@ The core:
     half of the SHA-256 of each part                         16 bytes each
 
 Parts come in this order: blocks of the columns of numbers; for each vector field its book and blocks of codes; blocks
-of entries; for each field its buckets, then its heavy lists. The description tells how many documents a block has. The
-CRC-32 of a key tells its bucket. All numbers are little-endian.
+of entries; for each field its buckets, then its heavy lists. The description says how many documents a block has. The
+CRC-32 of a key determines its bucket. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LARGEST = 1 << 20
 """Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
 
 FIELDS = (LETTERS[TEXT], LETTERS[NOTES])
-"""The fields whose lists lie in parts; a thread is found by its stand-in in the column ``key``."""
+"""The fields whose lists are in parts; a thread is found by its hash in the column ``key``."""
 
 MAX_PARTS = 1 << 16
 _MAX_BUCKETS = 1 << 13
@@ -48,7 +48,7 @@ _HEADER = struct.Struct("<4sII")
 
 @dataclass(frozen=True)
 class PostingLayout:
-    """Where the lists of one field lie: in this many buckets, but each heavy list in a part of its own."""
+    """Where the lists of one field are: in this many buckets, but each heavy list has its own part."""
 
     buckets: int
     heavy: tuple[bytes, ...]
@@ -61,15 +61,17 @@ class PostingLayout:
     def _heavy(self) -> Mapping[bytes, int]:
         return {key: self.buckets + number for number, key in enumerate(self.heavy)}
 
-    def place(self, key: bytes) -> int:
+    def part_number(self, key: bytes) -> int:
         """The number of the part to look in for this key."""
         return self._heavy[key] if key in self._heavy else crc32(key) % self.buckets
 
 
 @dataclass(frozen=True)
 class Core:
-    """``vector_fields`` tells how long the vectors of each field are; ``rows`` is the number of documents whose numbers
-    and codes lie in one part, ``block`` the number whose entries do."""
+    """The description of a segment in parts, and the names of its parts.
+
+    ``vector_fields`` has the length of the vectors in each field; ``rows`` is the number of documents whose numbers and
+    codes are in one part, ``block`` the number whose entries are."""
 
     documents: int
     vector_fields: Mapping[str, int]
@@ -81,9 +83,9 @@ class Core:
     def numbers(self) -> Sequence[str]:
         return self._section("numbers")
 
-    def vectors(self, arm: str) -> Sequence[str]:
-        """The parts with the vectors of one field, their book first; none for a field that it does not have."""
-        return self._section(arm) if arm in self.vector_fields else ()
+    def vectors(self, field: str) -> Sequence[str]:
+        """The parts with the vectors of one field, the code book first; none for a missing field."""
+        return self._section(field) if field in self.vector_fields else ()
 
     def entries(self) -> Sequence[str]:
         return self._section("entries")
@@ -91,7 +93,7 @@ class Core:
     def list_of(self, key: bytes) -> str:
         """The part to look in for this key. Raises KeyError for a key of another field."""
         letter = chr(key[0])
-        return self._section(letter)[self.lists[letter].place(key)]
+        return self._section(letter)[self.lists[letter].part_number(key)]
 
     def all_lists(self) -> list[str]:
         return [name for letter in FIELDS for name in self._section(letter)]
@@ -101,26 +103,28 @@ class Core:
 
     @cached_property
     def _borders(self) -> Mapping[str, tuple[int, int]]:
-        found, at = {}, 0
+        borders, at = {}, 0
         for name, size in self.sizes().items():
-            found[name] = at, at + size
+            borders[name] = at, at + size
             at += size
-        return found
+        return borders
 
-    def rows_of(self, arm: str) -> int:
-        """How many rows of codes of this field lie in one part."""
-        return min(self.rows, LARGEST // vectors.groups(self.vector_fields[arm]))
+    def rows_of(self, field: str) -> int:
+        """How many rows of codes of this field are in one part."""
+        return min(self.rows, LARGEST // vectors.groups(self.vector_fields[field]))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
-        found = {"numbers": _blocks(self.documents, self.rows)}
-        found |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
-        found["entries"] = _blocks(self.documents, self.block)
-        return found | {letter: self.lists[letter].size for letter in FIELDS}
+        counts = {"numbers": _blocks(self.documents, self.rows)}
+        counts |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
+        counts["entries"] = _blocks(self.documents, self.block)
+        return counts | {letter: self.lists[letter].size for letter in FIELDS}
 
 
 def encode_core(core: Core) -> bytes:
-    lists = {name: [one.buckets, [key.decode("latin-1") for key in one.heavy]] for name, one in core.lists.items()}
+    lists = {
+        name: [layout.buckets, [key.decode("latin-1") for key in layout.heavy]] for name, layout in core.lists.items()
+    }
     description = {"arms": dict(core.vector_fields), "rows": core.rows, "block": core.block, "lists": lists}
     text = json.dumps(description, separators=(",", ":")).encode()
     return _HEADER.pack(_MAGIC, core.documents, len(text)) + text + bytes.fromhex("".join(core.names))
@@ -128,17 +132,21 @@ def encode_core(core: Core) -> bytes:
 
 def decode_core(data: bytes, documents: int) -> Core:
     """The core of a segment of this many documents. Raises ValueError, KeyError, TypeError or struct.error for bytes
-    that `encode_core` does not write."""
+    that `encode_core` would not write."""
     magic, count, size = _HEADER.unpack_from(data)
     if magic != _MAGIC or count != documents or size > len(data):
         raise ValueError("the core of a segment is damaged")
-    told: Any = json.loads(data[_HEADER.size : _HEADER.size + size])
+    description: Any = json.loads(data[_HEADER.size : _HEADER.size + size])
     digests = data[_HEADER.size + size :]
     names = [digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES)]
-    lists = {letter: _lists(*told["lists"][letter]) for letter in FIELDS}
-    arms = {arm: told["arms"][arm] for arm in VECTOR_FIELDS if arm in told["arms"]}
-    core = Core(documents, arms, told["rows"], told["block"], lists, names)
-    bounded = [(core.rows, _MAX_ROWS), (core.block, _MAX_ROWS), *((length, MAX_LENGTH) for length in arms.values())]
+    lists = {letter: _lists(*description["lists"][letter]) for letter in FIELDS}
+    vector_fields = {field: description["arms"][field] for field in VECTOR_FIELDS if field in description["arms"]}
+    core = Core(documents, vector_fields, description["rows"], description["block"], lists, names)
+    bounded = [
+        (core.rows, _MAX_ROWS),
+        (core.block, _MAX_ROWS),
+        *((length, MAX_LENGTH) for length in vector_fields.values()),
+    ]
     if not all(_is_count(value, most) for value, most in bounded):
         raise ValueError("the core of a segment is damaged")
     if len(digests) != DIGEST_BYTES * sum(core.sizes().values()) or len(names) > MAX_PARTS:
@@ -167,39 +175,39 @@ def _blocks(documents: int, size: int) -> int:
 PART = re.compile(r"[0-9a-f]{32}", re.ASCII)
 DIGEST_BYTES = 16
 MAX_PART_BYTES = 16 << 20
-"""Ours have at most a sixteenth of that."""
+"""Our own parts have at most a sixteenth of that."""
 
 
 class IndexParts:
-    """The parts of an index: new ones are in its folder, the others are fetched, each once.
+    """The parts of an index: new ones are in its folder, others are fetched once each.
 
-    A name is half of the SHA-256 of the content; a part with other content raises IndexCorrupt.
+    A name is half of the SHA-256 of the content; a part whose content does not match raises IndexCorrupt.
     """
 
     def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
         self._folder = folder / PARTS_FOLDER
         self._fetch = fetch
-        self._held: dict[str, bytes] = {}
+        self._contents: dict[str, bytes] = {}
 
     def prefetch(self, names: Iterable[str]) -> None:
-        """Load these parts, with one exchange for all that are not here yet."""
-        missing = [name for name in dict.fromkeys(names) if name not in self._held]
-        there = {path.name for path in self._folder.iterdir()} if missing and self._folder.is_dir() else set()
+        """Load these parts, fetching all missing ones in one exchange."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._contents]
+        local = {path.name for path in self._folder.iterdir()} if missing and self._folder.is_dir() else set()
         for name in missing:
-            if name in there:
-                self._hold(name, (self._folder / name).read_bytes())
-        absent = [name for name in missing if name not in there]
+            if name in local:
+                self._keep(name, (self._folder / name).read_bytes())
+        absent = [name for name in missing if name not in local]
         found = self._fetch(absent) if absent and self._fetch else {}
         for name in absent:
             if name not in found:
                 raise IndexCorrupt(f"its part {name} is missing")
-            self._hold(name, found[name])
+            self._keep(name, found[name])
 
     def __getitem__(self, name: str) -> bytes:
         """The content of a part, fetched if needed."""
-        if name not in self._held:
+        if name not in self._contents:
             self.prefetch([name])
-        return self._held[name]
+        return self._contents[name]
 
     def save(self, data: bytes) -> str:
         name = _name(data)
@@ -210,15 +218,15 @@ class IndexParts:
     def drop(self, keep: Iterable[str]) -> None:
         """Delete all parts except these."""
         kept = set(keep)
-        self._held = {name: data for name, data in self._held.items() if name in kept}
+        self._contents = {name: data for name, data in self._contents.items() if name in kept}
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
             if path.name not in kept:
                 path.unlink()
 
-    def _hold(self, name: str, data: bytes) -> None:
+    def _keep(self, name: str, data: bytes) -> None:
         if len(data) > MAX_PART_BYTES or _name(data) != name:
             raise IndexCorrupt(f"its part {name} is not what its name says")
-        self._held[name] = data
+        self._contents[name] = data
 
 
 def _name(data: bytes) -> str:
@@ -229,7 +237,7 @@ def _name(data: bytes) -> str:
 
 
 class VectorField(NamedTuple):
-    """The vectors of one field as they are, a row for each document, and their squared lengths."""
+    """The uncompressed vectors of one field, a row for each document, and their squared lengths."""
 
     matrix: Matrix
     squares: Squares
@@ -240,7 +248,7 @@ class VectorField(NamedTuple):
 
 
 class CodedVectorField(NamedTuple):
-    """The same as codes, with their book."""
+    """The same as codes, with their code book."""
 
     codes: Codes
     book: Book
@@ -249,7 +257,7 @@ class CodedVectorField(NamedTuple):
 
     @property
     def matrix(self) -> Matrix:
-        """The vectors, as near as codes are."""
+        """The vectors, as exact as the codes."""
         return vectors.decode_vectors(self.codes, self.book, self.length)
 
     def cosines(self, vector: bytes, end: int) -> Scores:
@@ -257,7 +265,7 @@ class CodedVectorField(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Entries that lie one after the other, and where each of them ends."""
+    """Consecutive entries, and where each of them ends."""
 
     pieces: memoryview
     ends: Sequence[int]
@@ -267,12 +275,12 @@ class Block(NamedTuple):
         pieces, ends = read_pieces(column, count)
         if len(pieces) < count * LEAST_BYTES:
             raise ValueError("there are fewer entries than documents")
-        return cls(pieces, ends.data)  # gives plain numbers, one by one, faster than the array
+        return cls(pieces, ends.data)  # yields single plain numbers faster than the array
 
 
 class WholeSegment:
     """A segment of ``count`` documents in one file: plain columns, all entries in one block, all lists in one file
-    of terms. ``widths`` tells how long the vectors of each field are. Raises ValueError and others for damaged bytes.
+    of terms. ``widths`` has the length of the vectors in each field. Raises ValueError and others for damaged bytes.
     """
 
     names: Sequence[str] = ()
@@ -280,11 +288,11 @@ class WholeSegment:
     def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
         self.count = self.block = count
         self._entries = Block.read(columns["entry"], count)
-        kept = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
-        self._rows = {name: read_rows(columns[name], count) for name in kept}
+        row_columns = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
+        self._rows = {name: read_rows(columns[name], count) for name in row_columns}
         if any(self._rows[name][1] != arrays.BYTES for name in NUMBERS):
             raise ValueError("a column is damaged")
-        self.widths = {name: self._rows[name][1] for name in kept[len(NUMBERS) :]}
+        self.widths = {name: self._rows[name][1] for name in row_columns[len(NUMBERS) :]}
         self._terms = TermFile(columns[TERMS], count)
 
     def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
@@ -308,7 +316,7 @@ class WholeSegment:
 
 
 class PartedSegment:
-    """The same in parts, which its core names. What a part holds is checked when it is first read."""
+    """The same in parts, which its core lists. The content of a part is checked when it is first read."""
 
     def __init__(self, core: Core, parts: IndexParts) -> None:
         self._core, self._parts = core, parts
@@ -320,7 +328,7 @@ class PartedSegment:
             arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
             for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
         ]
-        columns = [arrays.joined(parts, np.int64) for parts in zip(*blocks, strict=True)]
+        columns = [arrays.join_arrays(parts, np.int64) for parts in zip(*blocks, strict=True)]
         return dict(zip(NUMBERS, columns, strict=True))
 
     def vector_field(self, name: str) -> CodedVectorField:
@@ -346,7 +354,7 @@ class PartedSegment:
         return (TermFile(memoryview(self._parts[name]), self.count) for name in self._core.all_lists())
 
     def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
-        """The parts that hold the numbers, these lists, these vector fields and the entries of these documents."""
+        """The parts with the numbers, these lists, these vector fields and the entries of these documents."""
         yield from self._core.numbers()
         yield from map(self._core.list_of, keys)
         for name in fields:

@@ -1,4 +1,4 @@
-"""One segment, open for reading, and the documents in it that exist at a moment."""
+"""One open segment, and the documents in it that exist at a moment."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bot.index.whoosh.codec import (
     NUMBERS,
     Segment,
     Storage,
+    hash_key,
     id_key,
     read_columns,
-    stand_in,
     unpack_stored,
 )
 from bot.index.whoosh.segment_parts import (
@@ -39,9 +39,9 @@ from bot.index.whoosh.segment_parts import (
 
 
 class SegmentReader:
-    """A segment of ``count`` documents, of which some are ``deleted``.
+    """A segment of ``count`` documents, some of which are ``deleted``.
 
-    The parts that `needed` names should be fetched, for several segments at once, before the other methods are called.
+    The parts listed by `needed` should be fetched, for several segments at once, before calling the other methods.
     Whatever the bytes are, the methods return or raise an exception.
     """
 
@@ -74,12 +74,12 @@ class SegmentReader:
         return unpack_stored(self.piece(document))
 
     def find(self, key: ThreadId) -> int | None:
-        """The document of a thread, None if it has none; found by the number that stands for the thread."""
-        places = np.flatnonzero(self.numbers("key") == stand_in(key)).tolist()
+        """The document of a thread, None if it has none; found by the thread's hash."""
+        places = np.flatnonzero(self.numbers("key") == hash_key(key)).tolist()
         return max((number for number in places if number not in self.deleted), default=None)
 
     def cosines(self, field: str, vector: bytes, end: int) -> Scores | None:
-        """How close each document below ``end`` is to a vector; None where it cannot be compared with this field's."""
+        """How close each document below ``end`` is to a vector; None if it does not fit this field."""
         if len(vector) != self.widths.get(field):
             return None
         if field not in self._fields:
@@ -94,7 +94,7 @@ class SegmentReader:
             yield field, self._stored.vector_field(field).matrix
 
     def items(self) -> Iterator[PostingItem]:
-        """All lists; those of ids, which parts leave out, are made from the entries."""
+        """All lists; those of ids, which are not stored in parts, are made from the entries."""
         for file in self._stored.term_files():
             yield from file.items()
         for document in range(self.count if self.parts else 0):
@@ -117,7 +117,7 @@ class SegmentReader:
 
 
 def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
-    """A segment, open for reading. Raises ValueError and others when it is damaged."""
+    """Open a segment for reading. Raises ValueError and others if it is damaged."""
     count, deleted = segment.doc_count_all(), segment.deleted_docs()
     if not segment.in_parts:
         return SegmentReader(WholeSegment(read_columns(storage, segment), count), deleted)
@@ -143,11 +143,11 @@ class SegmentSnapshot:
         self.count = self.end - int(self.hidden.sum())
 
     def postings(self, key: bytes) -> Postings | None:
-        """The list of a term as far as ``end``, with hidden documents."""
+        """The list of a term up to ``end``, including hidden documents."""
         found = self.reader.postings(key)
         if found and found.documents[-1] >= self.end:
-            cut = int(found.documents.searchsorted(self.end))
-            found = Postings(found.documents[:cut], found.levels[:cut])
+            end_position = int(found.documents.searchsorted(self.end))
+            found = Postings(found.documents[:end_position], found.levels[:end_position])
         return found if found and len(found.documents) else None
 
     def frequency(self, documents: Numbers) -> int:
@@ -156,7 +156,7 @@ class SegmentSnapshot:
         return len(documents) - hidden
 
     def cosines(self, field: str, vector: bytes) -> Scores:
-        """How close the vectors of a field are to ``vector``, 0 where they cannot be compared."""
+        """How close the vectors of a field are to ``vector``; 0 if they cannot be compared."""
         found = self.reader.cosines(field, vector, self.end)
         return np.zeros(self.end) if found is None else found
 
@@ -164,36 +164,36 @@ class SegmentSnapshot:
         return self.reader.numbers(column)[: self.end]
 
     def has_roles(self) -> bool:
-        """Whether any issue that exists tells what its author is to the repository."""
-        told = (
+        """Whether any existing issue records its author's role in the repository."""
+        with_role = (
             np.isin(self.numbers("kind"), [KINDS[kind] for kind in Kind if kind.traits.is_suggested])
             & (self.numbers("alone") >= 0)
             & ~self.hidden
         )
-        return bool(told.any())
+        return bool(with_role.any())
 
     def unvouched(self, at: datetime | None) -> Flags:
-        """A flag for each document that exists and that nobody had vouched for at that moment."""
+        """A flag for each existing document that nobody had vouched for at that moment."""
         found: Flags = (abs(self.numbers("alone")) > (at or LATE).timestamp()) & ~self.hidden
         return found
 
     def hide(self, more: Flags) -> None:
-        """Treat these documents as missing too."""
+        """Hide these documents too."""
         self.hidden = self.hidden | more
         self.count = self.end - int(self.hidden.sum())
 
     def closed(self, at: datetime) -> Numbers:
-        """Since when each document was closed at that moment, in seconds, 0 for those that were open."""
+        """Since when each document had been closed at that moment, in seconds; 0 for open ones."""
         return arrays.last_odd([self.numbers(column) for column in FLIPS], at.timestamp())
 
     def targets(self, until: datetime | None, unvouched: Flags) -> Numbers:
-        """The threads that its documents were known to duplicate at this moment, each as often as it has duplicates.
+        """The threads that its documents were known to duplicate at this moment, once for each duplicate.
 
-        The word of ``unvouched`` documents does not count.
+        What ``unvouched`` documents say does not count.
         """
-        at, targets = self.numbers("target_at"), self.numbers("target")
+        since, targets = self.numbers("target_at"), self.numbers("target")
         known = (targets != 0) & ~self.hidden & ~unvouched
         if until is not None:
-            known &= (at != 0) & (at <= until.timestamp())
+            known &= (since != 0) & (since <= until.timestamp())
         found: Numbers = targets[known]
         return found

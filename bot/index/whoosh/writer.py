@@ -1,4 +1,4 @@
-"""Writes segments: documents into columns and inverted lists, small segments into one, large ones into parts."""
+"""Writes segments: puts documents into columns and inverted lists, merges small segments, splits large ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from whoosh.util import fib
 
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
-from bot.index.posting_lists import Inversion
+from bot.index.posting_lists import PostingCollector
 from bot.index.protocol import NOTES, TEXT, USUAL, VECTOR_FIELDS, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
@@ -35,29 +35,29 @@ from bot.index.whoosh.codec import (
     RowWriter,
     Segment,
     Storage,
+    hash_key,
     id_key,
     pack_columns,
     pack_pieces,
     pack_stored,
     read_pieces,
     read_rows,
-    stand_in,
 )
 from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PostingLayout, encode_core
 from bot.index.whoosh.segment_reader import open_segment
 
 MANY = 8
-"""Most segments in parts; with more, a question would read too many files."""
+"""Most segments in parts; with more, a query would read too many files."""
 
 _NUMBER = struct.Struct("<q")
 
 
 SCHEMA = Schema(terms=STORED)
-"""Whoosh asks for a schema, which is never written; the columns and fields are in `codec`."""
+"""Whoosh requires a schema, which is never written; the columns and fields are in `codec`."""
 
 
 class IndexWriter:
-    """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
+    """One batch of changes. As a context manager it commits at the end; after an error, the folder is unchanged.
 
     With ``purges`` deleted documents leave no trace in the files. Large segments are written in ``parts``.
     """
@@ -66,7 +66,7 @@ class IndexWriter:
         self.parts, self.count, self.purges = parts, 0, False
         self._storage, self._sizes, self._toc = Storage(str(folder)), sizes, toc
         self._before = set(self._storage.list())
-        self._lists, self._entries = Inversion(), list[bytes | memoryview]()
+        self._lists, self._entries = PostingCollector(), list[bytes | memoryview]()
         self._columns: dict[str, RowWriter] = {}
         self._documents: dict[ThreadId, int] = {}
         self._deleted: set[int] = set()
@@ -77,32 +77,32 @@ class IndexWriter:
 
     @property
     def most(self) -> int:
-        """Most documents in all segments in one file together; the next merge puts more into parts.
+        """Most documents in all single-file segments together; the next merge puts more into parts.
 
-        Fewer next to segments in parts, because an event fetches these files as a whole.
+        Fewer next to segments in parts, because an event fetches single files whole.
         """
         usual = self._sizes.documents
         return usual // 4 if any(segment.in_parts for segment in self._toc.segments) else usual
 
     def delete(self, segment: int, document: int) -> None:
-        """Delete a document from one of the segments by its number."""
+        """Delete a document, by its number, from one of the segments."""
         self._toc.segments[segment].delete_document(document)
 
     def add(self, document: IndexDocument) -> None:
-        """Add a document in place of an earlier one of this batch with its id. Raises ValueError as `check_vectors`."""
+        """Add a document, replacing any with its id in this batch. Raises ValueError like `check_vectors`."""
         check_vectors([document], self._widths)
         entry, number = document.entry, self.count
         self._deleted |= {self._documents[entry.id]} if entry.id in self._documents else set()
         self._documents[entry.id] = number
         numbers = {
             "created": _seconds(entry.created_at),
-            "key": stand_in(entry.id),
-            "target": 0 if entry.duplicate_of is None else stand_in(entry.duplicate_of),
+            "key": hash_key(entry.id),
+            "target": 0 if entry.duplicate_of is None else hash_key(entry.duplicate_of),
             "target_at": _seconds(entry.duplicate_at),
             "length": entry.length,
             "kind": KINDS[entry.kind],
             "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
-            "account": stand_in(entry.author.casefold()) if entry.unvouched_until else 0,
+            "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
         }
         for name, row in chain(
@@ -121,17 +121,17 @@ class IndexWriter:
         reader = open_segment(self._storage, segment, self.parts)
         self.parts.prefetch(reader.parts)
         alive = [number not in reader.deleted for number in range(reader.count)]
-        kept = list(compress(range(reader.count), alive))
-        self._entries += [reader.piece(number) for number in kept]
+        alive_numbers = list(compress(range(reader.count), alive))
+        self._entries += [reader.piece(number) for number in alive_numbers]
         for name, rows in reader.rows():
-            self._column(name).extend(self.count, rows[kept].tobytes(), rows.shape[1])
+            self._column(name).extend(self.count, rows[alive_numbers].tobytes(), rows.shape[1])
         renumbered = list(accumulate(alive, initial=self.count))
         for key, documents, levels in reader.items():
             is_kept = [alive[document] for document in documents]
             if any(is_kept):
                 numbers = [renumbered[document] for document in compress(documents, is_kept)]
                 self._lists.extend(key, numbers, bytes(compress(levels, is_kept)))
-        self.count += len(kept)
+        self.count += len(alive_numbers)
 
     def _column(self, name: str) -> RowWriter:
         return self._columns.setdefault(name, RowWriter())
@@ -158,7 +158,7 @@ class IndexWriter:
         if self.count:
             segments.append(self._segment())
         generation = self._toc.generation + 1
-        # The number in the name of a new table of contents depends on its content, so a name never means two things,
+        # The number in the name of a new table of contents depends on its content, so a name never has two meanings,
         # even when an index is built again in place of another.
         if generation == 1 and segments:
             generation += int(segments[0].segid[:7], 16)
@@ -172,7 +172,7 @@ class IndexWriter:
         if in_parts:
             data = split_segment(columns, self._lists, self.count, self.parts, self._sizes)
         else:
-            data = pack_columns(columns | {TERMS: self._lists.packed(), "_stored": _stored(self.count)})
+            data = pack_columns(columns | {TERMS: self._lists.packed(), "_stored": _stored_fields(self.count)})
         name = hashlib.sha256(data).hexdigest()[:16]
         segment = Segment(None, NAME, doccount=self.count, segid=name, deleted=self._deleted or None)
         segment.in_parts = in_parts
@@ -180,8 +180,8 @@ class IndexWriter:
         return segment
 
 
-def _stored(count: int) -> bytes:
-    """Whoosh's column of stored fields, which are none."""
+def _stored_fields(count: int) -> bytes:
+    """Whoosh's column of stored fields, which is empty."""
     file = StructFile(BytesIO())
     STORED_COLUMN.writer(file).finish(count)
     packed: bytes = file.raw_file().getvalue()
@@ -197,16 +197,16 @@ def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes |
 
 
 def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
-    """Raises ValueError for a vector of an unknown field, or of another length than in ``widths``.
+    """Raises ValueError for a vector in an unknown field, or whose length differs from ``widths``.
 
-    The lengths of the first vectors are added to ``widths`` for fields that it does not have.
+    For fields not in ``widths`` yet, the length of the first vector is added.
     """
     for document in documents:
-        for arm, vector in document.vectors.items():
-            if arm not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_LENGTH:
-                raise ValueError(f"a vector of {len(vector)} numbers for {arm!a:.40}")
-            if len(vector) != widths.setdefault(arm, len(vector)):
-                raise ValueError(f"a vector of {len(vector)} numbers for {arm}, where others have {widths[arm]}")
+        for field, vector in document.vectors.items():
+            if field not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_LENGTH:
+                raise ValueError(f"a vector of {len(vector)} numbers for {field!a:.40}")
+            if len(vector) != widths.setdefault(field, len(vector)):
+                raise ValueError(f"a vector of {len(vector)} numbers for {field}, where others have {widths[field]}")
 
 
 def _seconds(moment: datetime | None) -> int:
@@ -214,18 +214,18 @@ def _seconds(moment: datetime | None) -> int:
 
 
 def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment]:
-    """Merge small segments, and copy those of which most is deleted, or must be gone; returns the others.
+    """Merge small segments, and rewrite those with mostly deleted documents or ones to purge; returns the others.
 
-    Segments in parts are left alone, because an event would fetch and push them as a whole; but when there are many,
-    all but the largest become one. A memory that has doubled learns again, and its index is then one segment again.
+    Segments in parts are left alone, because an event would fetch and push them whole; but when there are many, all but
+    the largest become one. A memory that has doubled learns again, and its index is then one segment again.
     """
-    ordered = sorted(segments, key=lambda found: found.doc_count_all())
+    ordered = sorted(segments, key=lambda each: each.doc_count_all())
     parted = [segment for segment in ordered if segment.in_parts]
-    whole = [segment for segment in ordered if not segment.in_parts]
-    small = _small(whole)
+    unsplit = [segment for segment in ordered if not segment.in_parts]
+    small = _smallest_to_merge(unsplit)
     for segment in small:
         writer.take_over(segment)
-    rest = whole[len(small) :] if small else [segment for segment in segments if not segment.in_parts]
+    rest = unsplit[len(small) :] if small else [segment for segment in segments if not segment.in_parts]
     merged = parted[:-1] if len(parted) > MANY else []
     if writer.count + sum(segment.doc_count_all() for segment in rest) > writer.most:
         merged, rest = [*merged, *rest], []
@@ -239,8 +239,8 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
     return kept
 
 
-def _small(ordered: Sequence[Segment]) -> Sequence[Segment]:
-    """The smallest segments, as many as Whoosh's own policy merges: at least five that hold few documents together."""
+def _smallest_to_merge(ordered: Sequence[Segment]) -> Sequence[Segment]:
+    """The smallest segments, as many as Whoosh's own policy merges: at least five that have few documents in total."""
     total = 0
     for number, segment in enumerate(ordered):
         total += segment.doc_count_all()
@@ -255,27 +255,30 @@ MAX_BUCKETS = 4_096
 
 
 def split_segment(
-    columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
+    columns: Mapping[str, bytes], lists: PostingCollector, documents: int, parts: IndexParts, sizes: Sizes
 ) -> bytes:
     """Save the parts of a segment and return the bytes of its core; ``columns`` are as `codec` writes them."""
-    arms = [arm for arm in VECTOR_FIELDS if arm in columns]
-    matrices = {arm: vectors.matrix(*read_rows(columns[arm], documents)) for arm in arms}
-    kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
-    widths = {arm: rows.shape[1] for arm, rows in matrices.items()}
-    core = Core(documents, widths, sizes.rows, sizes.entries, kept, [])
-    made = [
+    fields = [field for field in VECTOR_FIELDS if field in columns]
+    matrices = {field: vectors.matrix(*read_rows(columns[field], documents)) for field in fields}
+    layouts = {letter: _layout_of(lists, letter, sizes) for letter in FIELDS}
+    widths = {field: rows.shape[1] for field, rows in matrices.items()}
+    core = Core(documents, widths, sizes.rows, sizes.entries, layouts, [])
+    sections = [
         _numbers(columns, core),
-        *(_codes(rows, core.rows_of(arm)) for arm, rows in matrices.items()),
+        *(_codes(rows, core.rows_of(field)) for field, rows in matrices.items()),
         _entries(columns["entry"], core),
-        *(_lists(lists, letter, kept[letter]) for letter in FIELDS),
+        *(_lists(lists, letter, layouts[letter]) for letter in FIELDS),
     ]
-    return encode_core(replace(core, names=[parts.save(part) for section in made for part in section]))
+    return encode_core(replace(core, names=[parts.save(part) for section in sections for part in section]))
 
 
 def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
-    found = [arrays.numbers(read_rows(columns[name], core.documents)[0]) for name in NUMBERS]
+    number_columns = [arrays.numbers(read_rows(columns[name], core.documents)[0]) for name in NUMBERS]
     step = core.rows
-    return (arrays.pack_planes([column[at : at + step] for column in found]) for at in range(0, core.documents, step))
+    return (
+        arrays.pack_planes([column[at : at + step] for column in number_columns])
+        for at in range(0, core.documents, step)
+    )
 
 
 def _codes(rows: vectors.Matrix, step: int) -> Iterator[bytes]:
@@ -293,22 +296,22 @@ def _entries(column: bytes, core: Core) -> Iterator[bytes]:
         yield pack_pieces([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
 
 
-def _places(lists: Inversion, letter: str, sizes: Sizes) -> PostingLayout:
-    found = _sizes(lists, letter)
-    heavy = tuple(sorted(key for key, size in found.items() if size >= sizes.heavy))
-    light = sum(size for size in found.values() if size < sizes.heavy)
+def _layout_of(lists: PostingCollector, letter: str, sizes: Sizes) -> PostingLayout:
+    list_sizes = _sizes(lists, letter)
+    heavy = tuple(sorted(key for key, size in list_sizes.items() if size >= sizes.heavy))
+    light = sum(size for size in list_sizes.values() if size < sizes.heavy)
     buckets = 1 << max(0, round(light / sizes.bucket) - 1).bit_length()
     return PostingLayout(min(MAX_BUCKETS, buckets), heavy)
 
 
-def _lists(lists: Inversion, letter: str, kept: PostingLayout) -> Iterator[bytes]:
-    places: list[list[bytes]] = [[] for _ in range(kept.size)]
+def _lists(lists: PostingCollector, letter: str, layout: PostingLayout) -> Iterator[bytes]:
+    keys_by_part: list[list[bytes]] = [[] for _ in range(layout.size)]
     for key in _sizes(lists, letter):
-        places[kept.place(key)].append(key)
-    for keys in places:
+        keys_by_part[layout.part_number(key)].append(key)
+    for keys in keys_by_part:
         yield lists.packed(keys)
 
 
-def _sizes(lists: Inversion, letter: str) -> dict[bytes, int]:
+def _sizes(lists: PostingCollector, letter: str) -> dict[bytes, int]:
     start = letter.encode()
     return {key: size for key, size in lists.sizes().items() if key.startswith(start)}

@@ -1,4 +1,4 @@
-"""How a closed thread ended: from the events around its closing and the comment that says so."""
+"""Finds out how a closed thread ended, from the events around its closing and the comment that says so."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from itertools import islice
 from bot.domain.thread import KNOWN_ROLES, Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.domain.thread_json import ANSWERED
 from bot.reading.analyzer import is_english, tokens
-from bot.reading.endings.engine import NO_FIX, Judgement, SentenceContext, is_question, judge, says, undoes
-from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, is_said, phrase_book
+from bot.reading.endings.engine import NO_FIX, Judgement, SentenceContext, is_question, judge, says, takes_fix_back
+from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE, quote_of
 from bot.reading.markdown import read, sentences, statements
 
 SLACK = timedelta(minutes=2)
-"""A comment up to this long after a closing belongs to it: many people close first and then say why."""
+"""A comment up to this long after a closing belongs to it: many people close first and explain afterwards."""
 
 FLIP = timedelta(minutes=10)
-"""A thread that is closed, reopened and closed again within this time was reopened by mistake."""
+"""A thread closed, reopened and closed again within this time was reopened by mistake."""
 
 CLOSING_PULL = "closing pull request"
-"""The evidence that GitHub itself names the pull request whose merge closed the thread."""
+"""The evidence for a pull request that GitHub itself names as closing the thread."""
 
 _COMMIT_BEFORE = timedelta(days=3)
 _COMMIT_AFTER = timedelta(hours=1)
@@ -30,7 +30,7 @@ _PULL_BEFORE = timedelta(days=7)
 _DUPLICATE_AROUND = timedelta(days=1)
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, and three quarters of these
-# comments were written within two minutes of it. An older one than a day is the ending only if it says so.
+# comments were written within two minutes of it. A comment older than a day is the ending only if it says so.
 _AT_ONCE = timedelta(minutes=2)
 _NEAR = timedelta(days=1)
 _WEEK = timedelta(days=7)
@@ -42,22 +42,22 @@ _SHORTEST_ANSWER = 20
 _MAX_STEPS_BACK = 4
 _SEVERAL = 2
 _READ = 4_000
-"""Characters of a comment that its language is told by."""
+"""Characters of a comment from which its language is detected."""
 
 _SURE = 0.7
-"""Events of at least this confidence name a fix whatever was said; below it they are a guess."""
+"""Events of at least this confidence name a fix whatever people wrote; below it they are a guess."""
 
 _CLAIM = 0.5
 """Confidence of a stranger's claim: lower than that of any event."""
 
-# How often the last comment was the ending on those threads, rounded down, by how close to the closing it was written.
+# How often the last comment was the ending in those threads, rounded down, by its distance from the closing.
 _QUOTED_AT_ONCE = 0.9
 _QUOTED_NEAR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The last closing. Comments from before ``since`` belong to an earlier closing that was taken back."""
+    """The last closing. Comments before ``since`` belong to an earlier closing that was undone."""
 
     at: datetime
     by: str | None
@@ -80,11 +80,10 @@ def closing_of(thread: Thread) -> Closing | None:
 def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = None) -> Outcome:
     """How ``thread`` ended. Names a kind only on strong evidence; otherwise the ending is quoted or left out.
 
-    Open threads, and closed ones about which nothing is known, give the empty outcome. A marked answer is the
-    ending. The quote is one or two
-    sentences of the comment's prose, at most 300 characters, without Markdown quotes and code blocks. ``repo`` is
-    OWNER/NAME of the thread's repository, which tells links to it from links elsewhere. ``book`` holds other phrases
-    than those that come with the program.
+    Open threads, and closed ones about which nothing is known, give the empty outcome. A marked answer is the ending.
+    The quote is one or two sentences of the comment's prose, at most 300 characters, without Markdown quotes and code
+    blocks. ``repo`` is OWNER/NAME of the thread's repository, to tell links to it from links elsewhere. ``book``
+    replaces the shipped phrases.
     """
     closing = closing_of(thread)
     if closing is None:
@@ -92,33 +91,33 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
     if marked := _marked_answer(thread):
         return marked
     ending, stated = _Reader(thread, closing, repo, book or phrase_book()).ending()
-    verdict = _with_pull(_weigh(stated, _believed(_recorded(thread, closing), ending)), thread)
-    verdict = _after(verdict, thread, closing)
-    told = _quoted(ending, stated, verdict) if ending else Outcome(at=closing.at if verdict else None)
-    if verdict is None:
-        return told
+    judgement = _with_pull_evidence(_combine(stated, _trust_events(_judge_events(thread, closing), ending)), thread)
+    judgement = _unless_reopened(judgement, thread, closing)
+    quoted = _quoted_outcome(ending, stated, judgement) if ending else Outcome(at=closing.at if judgement else None)
+    if judgement is None:
+        return quoted
     return replace(
-        told,
-        kind=verdict.kind,
-        fix=verdict.fix,
-        claimed=verdict.claimed,
-        release=verdict.release,
-        duplicate_of=verdict.duplicate_of,
-        evidence=(*told.evidence, *verdict.evidence),
-        confidence=verdict.confidence,
+        quoted,
+        kind=judgement.kind,
+        fix=judgement.fix,
+        claimed=judgement.claimed,
+        release=judgement.release,
+        duplicate_of=judgement.duplicate_of,
+        evidence=(*quoted.evidence, *judgement.evidence),
+        confidence=judgement.confidence,
     )
 
 
 def _marked_answer(thread: Thread) -> Outcome | None:
-    """The answer that people marked in a discussion, whatever its words say and whatever was said after it."""
+    """The marked answer of a discussion, whatever it or later comments say."""
     event = next((event for event in reversed(thread.events) if event.name == ANSWERED), None)
     if event is None:
         return None
     answered = Outcome(OutcomeKind.ANSWERED, at=event.at, evidence=("marked as the answer",), confidence=0.99)
     for index, message in enumerate(thread.comments):
         if message.id is not None and message.id == event.comment:
-            said = statements(message.text)
-            quote = quote_of(said, None) or quote_of(said, 0) or next(iter(said), "")[:MAX_QUOTE]
+            answer = statements(message.text)
+            quote = quote_of(answer, None) or quote_of(answer, 0) or next(iter(answer), "")[:MAX_QUOTE]
             return replace(
                 answered, comment=index, comment_id=message.id, quote=quote, author=message.author, role=message.role,
                 at=message.created_at,
@@ -129,38 +128,38 @@ def _marked_answer(thread: Thread) -> Outcome | None:
 # Events
 
 
-def _recorded(thread: Thread, closing: Closing) -> Judgement | None:
+def _judge_events(thread: Thread, closing: Closing) -> Judgement | None:
     until = closing.at + _DUPLICATE_AROUND
     marked = [event for event in thread.events if event.name.endswith("marked_as_duplicate") and event.at <= until]
     if marked and marked[-1].name == "marked_as_duplicate":
         return Judgement(OutcomeKind.DUPLICATE, ("marked as duplicate",), 0.95, duplicate_of=marked[-1].source)
     if thread.state_reason == "duplicate":
         return Judgement(OutcomeKind.DUPLICATE, ("closed as duplicate",), 0.95)
-    fix = _fix(thread, closing)
+    fix = _find_fix(thread, closing)
     if thread.state_reason == "not_planned" and not (fix and fix.kind is OutcomeKind.FIXED):
         return Judgement(OutcomeKind.NOT_PLANNED, ("closed as not planned",), 0.6)
     return fix
 
 
-def _fix(thread: Thread, closing: Closing) -> Judgement | None:
+def _find_fix(thread: Thread, closing: Closing) -> Judgement | None:
     event = closing.event
     if event and event.commit:
         return Judgement(OutcomeKind.FIXED, ("closing commit",), 0.95, fix=event.commit)
     if event and event.source is not None and event.source_kind is Kind.PULL:
         return Judgement(OutcomeKind.FIXED, (CLOSING_PULL,), 0.95, fix=f"#{event.source}")
-    known = [event for event in thread.events if closing.since is None or event.at > closing.since]
-    merged = bool(closing.by and MERGE_BOT.match(closing.by))
-    commits = [event.commit for event in known if event.name == "referenced" and _is_around(event, closing)]
+    recent = [event for event in thread.events if closing.since is None or event.at > closing.since]
+    is_merge_bot = bool(closing.by and MERGE_BOT.match(closing.by))
+    commits = [event.commit for event in recent if event.name == "referenced" and _is_around(event, closing)]
     if commits and commits[-1]:
-        confidence = 0.9 if merged else 0.75
+        confidence = 0.9 if is_merge_bot else 0.75
         return Judgement(OutcomeKind.FIXED, ("commit shortly before closing",), confidence, fix=commits[-1])
-    pulls = {event.source for event in known if event.source_kind is Kind.PULL and _is_before(event, closing)}
+    pulls = {event.source for event in recent if event.source_kind is Kind.PULL and _is_before(event, closing)}
     if len(pulls) == 1:
         evidence, pull = ("pull request shortly before closing",), f"#{pulls.pop()}"
-        if merged:
+        if is_merge_bot:
             return Judgement(OutcomeKind.FIXED, evidence, 0.9, fix=pull)
         return Judgement(OutcomeKind.UNKNOWN, evidence, 0.6, claimed=pull)
-    return Judgement(OutcomeKind.FIXED, ("closed by a merge",), 0.85) if merged else None
+    return Judgement(OutcomeKind.FIXED, ("closed by a merge",), 0.85) if is_merge_bot else None
 
 
 def _is_around(event: TimelineEvent, closing: Closing) -> bool:
@@ -176,15 +175,15 @@ def _is_before(event: TimelineEvent, closing: Closing) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """A last comment before a closing: its index, its sentences, and how long before the closing it was written.
+    """A comment that may be the ending, with its index, its sentences and the time from it to the closing.
 
     ``is_swept``: only housekeeping came after it, however much later. ``is_outside``: a stranger to the project wrote
-    it; whoever closes the thread of somebody else is no stranger.
+    it; a person who closes somebody else's thread is no stranger.
     """
 
     index: int
     message: Message
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
     gap: timedelta
     by_closer: bool
     is_swept: bool
@@ -192,32 +191,32 @@ class _Ending:
 
     @property
     def only_agrees(self) -> bool:
-        return all(is_said("assent", sentence) for sentence in self.said)
+        return all(has_phrase("assent", sentence) for sentence in self.sentences)
 
     @property
     def is_shown(self) -> bool:
         """Whether the comment is worth quoting although it states no kind of ending."""
-        if not self.said or self.is_swept:
+        if not self.sentences or self.is_swept:
             return False
         if self.gap <= _NEAR:
             return True
-        if self.gap <= _WEEK and any(is_said("settling", sentence) for sentence in self.said):
+        if self.gap <= _WEEK and any(has_phrase("settling", sentence) for sentence in self.sentences):
             return True
-        return self.gap <= _WITHIN and any(is_said("closable", sentence) for sentence in self.said)
+        return self.gap <= _WITHIN and any(has_phrase("closable", sentence) for sentence in self.sentences)
 
     @property
-    def spoken(self) -> list[str]:
+    def without_code(self) -> list[str]:
         """The sentences with code spans blanked: a function may be called ``obsolete``."""
-        said = "\n".join(self.said)
+        blanked = "\n".join(self.sentences)
         for span in read(self.message.text).inline_code:
             if len(span) > _SHORT_CODE:
-                said = said.replace(" ".join(span.split()), "`")
-        return said.split("\n")
+                blanked = blanked.replace(" ".join(span.split()), "`")
+        return blanked.split("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the comments of a thread for the one that is its ending."""
+    """Searches the comments of a thread for its ending."""
 
     thread: Thread
     closing: Closing
@@ -225,23 +224,23 @@ class _Reader:
     book: PhraseBook
 
     def ending(self) -> tuple[_Ending | None, Judgement | None]:
-        """The comment that is the ending and what it states.
+        """The comment that is the ending, and what it states.
 
-        A comment that only agrees or thanks points to one before it.
+        A comment that only agrees or thanks points to an earlier one.
         """
         endings = islice(self._endings(), _MAX_STEPS_BACK)
         last = next(endings, None)
         if last is None:
             return None, None
-        stated = self._stated(last)
+        stated = self._judge(last)
         if stated:
             return last, stated
-        agrees, thanked = last.only_agrees, self._thanks(last)
+        agrees, thanked = last.only_agrees, self._is_thanks(last)
         for ending in endings if agrees or thanked else ():
-            is_answer = thanked and self._answers(ending)
+            is_answer = thanked and self._may_answer(ending)
             if not (is_answer or agrees) or ending.gap - last.gap > _WITHIN:
                 break
-            stated = self._stated(ending, vouched=True)
+            stated = self._judge(ending, vouched=True)
             if is_answer and (stated is None or stated.kind is OutcomeKind.STALE):
                 stated = Judgement(OutcomeKind.ANSWERED, ("the reporter's thanks",), 0.75)
             if stated:
@@ -251,8 +250,8 @@ class _Reader:
         return (last, None) if last.is_shown else (None, None)
 
     def _endings(self) -> Iterator[_Ending]:
-        """The comments of people on this thread before its closing, latest first; the closer may be a little late."""
-        closing, swept = self.closing, False
+        """People's comments before the closing, latest first; the closer may comment shortly after it."""
+        closing, only_housekeeping = self.closing, False
         for index in range(len(self.thread.comments) - 1, -1, -1):
             message = self.thread.comments[index]
             gap = closing.at - message.created_at
@@ -262,15 +261,17 @@ class _Reader:
                 continue
             if closing.since and message.created_at < closing.since:
                 return
-            if message.is_bot or _says_nothing(message.text):
-                swept = swept or _sweeps(message.text)
+            if message.is_bot or _is_noise(message.text):
+                only_housekeeping = only_housekeeping or _is_housekeeping(message.text)
                 continue
             gap = max(gap, timedelta(0))
             is_outside = bool(message.role) and message.role not in KNOWN_ROLES
             is_outside = is_outside and not (by_closer and message.author != self.thread.author)
-            yield _Ending(index, message, _said(message.text, gap), gap, by_closer, swept, is_outside)
+            yield _Ending(
+                index, message, _sentences_of(message.text, gap), gap, by_closer, only_housekeeping, is_outside
+            )
 
-    def _scene(self, ending: _Ending) -> SentenceContext:
+    def _context(self, ending: _Ending) -> SentenceContext:
         return SentenceContext(
             own=self.thread.id,
             title=self.thread.title,
@@ -280,96 +281,101 @@ class _Reader:
             near=ending.gap <= _NEAR or ending.is_swept,
         )
 
-    def _thanks(self, ending: _Ending) -> bool:
-        """Whether the reporter says that the comment before was the answer."""
+    def _is_thanks(self, ending: _Ending) -> bool:
+        """Whether the reporter says that an earlier comment was the answer."""
         if ending.message.author != self.thread.author or ending.gap > _NEAR:
             return False
-        if any(said.endswith("?") or is_said("contrast", said) or is_said("intent", said) for said in ending.said):
+        if any(
+            sentence.endswith("?") or has_phrase("contrast", sentence) or has_phrase("intent", sentence)
+            for sentence in ending.sentences
+        ):
             return False
-        return any(says(self.book.rules["thanked"], sentence) for sentence in ending.said)
+        return any(says(self.book.rules["thanked"], sentence) for sentence in ending.sentences)
 
-    def _answers(self, ending: _Ending) -> bool:
-        return ending.message.author != self.thread.author and sum(map(len, ending.said)) >= _SHORTEST_ANSWER
+    def _may_answer(self, ending: _Ending) -> bool:
+        return ending.message.author != self.thread.author and sum(map(len, ending.sentences)) >= _SHORTEST_ANSWER
 
-    def _stated(self, ending: _Ending, *, vouched: bool = False) -> Judgement | None:
+    def _judge(self, ending: _Ending, *, vouched: bool = False) -> Judgement | None:
         """The surest kind of ending that the comment names, in the sentence that first names it.
 
-        A fix that is taken back in its sentence, or in a later one, is none, whatever other words name it.
+        A fix taken back in its own sentence or a later one does not count, whatever other words name it.
         """
-        scene = self._scene(ending)
-        is_near = vouched or scene.near or ending.gap <= _WEEK
-        said = {index: sentence for index, sentence in enumerate(ending.spoken) if not is_question(sentence)}
+        context = self._context(ending)
+        is_near = vouched or context.near or ending.gap <= _WEEK
+        assertions = {
+            index: sentence for index, sentence in enumerate(ending.without_code) if not is_question(sentence)
+        }
         denied = dict[int, Judgement]()
         undone: int | None = None
         for rule in self.book.endings:
-            for index, sentence in said.items():
+            for index, sentence in assertions.items():
                 if rule.kind is OutcomeKind.FIXED and undone is not None and index < undone:
                     continue  # whatever it says is taken back
-                verdict = judge(rule, sentence, scene)
-                if verdict is None or not (verdict.explicit or is_near):
+                judgement = judge(rule, sentence, context)
+                if judgement is None or not (judgement.explicit or is_near):
                     continue
-                if verdict.kind is OutcomeKind.FIXED:
-                    undone = _last_undone(said) if undone is None else undone
-                    if index in denied or index < undone or _excused(verdict, said.get(index + 1, "")):
-                        verdict = NO_FIX
-                sure = replace(verdict, sentence=index, confidence=_confidence(verdict, ending))
-                if verdict.kind is OutcomeKind.FIXED and ending.is_outside:
-                    return _claim(sure)
-                if verdict.kind is not OutcomeKind.UNKNOWN:
-                    return self._with_release(sure, said.values(), scene)
-                denied.setdefault(index, sure)
+                if judgement.kind is OutcomeKind.FIXED:
+                    undone = _last_undone(assertions) if undone is None else undone
+                    if index in denied or index < undone or _is_own_setup(judgement, assertions.get(index + 1, "")):
+                        judgement = NO_FIX
+                rated = replace(judgement, sentence=index, confidence=_confidence(judgement, ending))
+                if judgement.kind is OutcomeKind.FIXED and ending.is_outside:
+                    return _as_claim(rated)
+                if judgement.kind is not OutcomeKind.UNKNOWN:
+                    return self._with_release(rated, assertions.values(), context)
+                denied.setdefault(index, rated)
         return next(iter(denied.values()), None)
 
-    def _with_release(self, verdict: Judgement, said: Iterable[str], scene: SentenceContext) -> Judgement:
-        """The verdict with the version that the comment names anywhere as having the fix."""
-        if verdict.kind is not OutcomeKind.FIXED or verdict.release:
-            return verdict
-        named = (judge(self.book.rules["released_in"], sentence, scene) for sentence in said)
-        return replace(verdict, release=next((other.release for other in named if other), None))
+    def _with_release(self, judgement: Judgement, assertions: Iterable[str], context: SentenceContext) -> Judgement:
+        """Adds the version that the comment names, anywhere, as having the fix."""
+        if judgement.kind is not OutcomeKind.FIXED or judgement.release:
+            return judgement
+        named = (judge(self.book.rules["released_in"], sentence, context) for sentence in assertions)
+        return replace(judgement, release=next((other.release for other in named if other), None))
 
 
-def _said(text: str, gap: timedelta) -> tuple[str, ...]:
-    """The sentences of a comment. A closing comment that contains only a quotation says what it quotes."""
-    said = statements(text)
-    if gap > _AT_ONCE or not all(is_said("bare_closing", sentence) for sentence in said):
-        return said
-    return tuple(sentence for quote in read(text).quotes for sentence in sentences(quote)) or said
+def _sentences_of(text: str, gap: timedelta) -> tuple[str, ...]:
+    """The sentences of a comment; of a closing comment with nothing but a quotation, those it quotes."""
+    own = statements(text)
+    if gap > _AT_ONCE or not all(has_phrase("bare_closing", sentence) for sentence in own):
+        return own
+    return tuple(sentence for quote in read(text).quotes for sentence in sentences(quote)) or own
 
 
-def _says_nothing(text: str) -> bool:
+def _is_noise(text: str) -> bool:
     bare = text.strip()
-    if len(bare) < _SHORT_COMMENT and (is_said("courtesy", bare) or is_said("housekeeping", bare)):
+    if len(bare) < _SHORT_COMMENT and (has_phrase("courtesy", bare) or has_phrase("housekeeping", bare)):
         return True
-    return is_said("command", bare)
+    return has_phrase("command", bare)
 
 
-def _sweeps(text: str) -> bool:
-    return len(text) < _SHORT_COMMENT and is_said("housekeeping", text)
+def _is_housekeeping(text: str) -> bool:
+    return len(text) < _SHORT_COMMENT and has_phrase("housekeeping", text)
 
 
-def _last_undone(said: Mapping[int, str]) -> int:
-    """The index of the last sentence that takes a fix back, -1 without one."""
-    return max((index for index, sentence in said.items() if undoes(sentence)), default=-1)
+def _last_undone(assertions: Mapping[int, str]) -> int:
+    """The index of the last sentence that takes a fix back, -1 if none."""
+    return max((index for index, sentence in assertions.items() if takes_fix_back(sentence)), default=-1)
 
 
-def _excused(fixed: Judgement, after: str) -> bool:
-    """Whether the next sentence puts a fix that nothing names down to the writer's own setup."""
-    return not (fixed.fix or fixed.release) and is_said("excuse", after)
+def _is_own_setup(fixed: Judgement, after: str) -> bool:
+    """Whether the next sentence attributes a fix without a named change to the writer's own setup."""
+    return not (fixed.fix or fixed.release) and has_phrase("excuse", after)
 
 
-def _claim(fixed: Judgement) -> Judgement:
-    """A stranger's claim of a fix: it is quoted, and the change that it names may be looked up."""
+def _as_claim(fixed: Judgement) -> Judgement:
+    """A stranger's claim of a fix: it is quoted, and the change it names may be looked up."""
     evidence = ("said to be fixed by a stranger to the project",)
     return Judgement(OutcomeKind.UNKNOWN, evidence, _CLAIM, claimed=fixed.fix, sentence=fixed.sentence)
 
 
-def _confidence(verdict: Judgement, ending: _Ending) -> float:
+def _confidence(judgement: Judgement, ending: _Ending) -> float:
     distance = 0.0 if ending.gap <= _AT_ONCE else 0.1 if ending.gap <= _NEAR else 0.2
     stranger = 0.0 if ending.by_closer or ending.message.by_maintainer else 0.05
-    return round(min(max(verdict.confidence - distance - stranger + _liked(ending.message), 0.0), 0.99), 2)
+    return round(min(max(judgement.confidence - distance - stranger + _reaction_bonus(ending.message), 0.0), 0.99), 2)
 
 
-def _liked(message: Message) -> float:
+def _reaction_bonus(message: Message) -> float:
     """How the reactions to a comment change the confidence in it."""
     counts = dict(message.reactions)
     liked = sum(counts.get(name, 0) for name in ("+1", "heart", "hooray", "rocket"))
@@ -380,53 +386,53 @@ def _liked(message: Message) -> float:
 # Events and comments together
 
 
-def _believed(known: Judgement | None, ending: _Ending | None) -> Judgement | None:
-    """The judgement by events, unless they only make a fix probable and the closing words say how it ended."""
-    if known is None or known.confidence >= _SURE or not (known.kind is OutcomeKind.FIXED or known.claimed):
-        return known
-    return None if ending and ending.gap <= _AT_ONCE and not ending.only_agrees else known
+def _trust_events(recorded: Judgement | None, ending: _Ending | None) -> Judgement | None:
+    """The judgement from events, unless they only make a fix probable and the closing words say how it ended."""
+    if recorded is None or recorded.confidence >= _SURE or not (recorded.kind is OutcomeKind.FIXED or recorded.claimed):
+        return recorded
+    return None if ending and ending.gap <= _AT_ONCE and not ending.only_agrees else recorded
 
 
-def _weigh(stated: Judgement | None, known: Judgement | None) -> Judgement | None:
-    """The surer of words and events, put together where they agree. Words that deny a fix deny nothing else."""
-    if stated is None or known is None:
-        return stated or known
-    if stated.kind is OutcomeKind.UNKNOWN and known.kind is not OutcomeKind.FIXED and not known.claimed:
-        return known
-    if stated.kind is known.kind:
+def _combine(stated: Judgement | None, recorded: Judgement | None) -> Judgement | None:
+    """The surer of words and events, merged where they agree. Words that deny a fix deny nothing else."""
+    if stated is None or recorded is None:
+        return stated or recorded
+    if stated.kind is OutcomeKind.UNKNOWN and recorded.kind is not OutcomeKind.FIXED and not recorded.claimed:
+        return recorded
+    if stated.kind is recorded.kind:
         return replace(
             stated,
-            fix=stated.fix or known.fix,
-            duplicate_of=stated.duplicate_of if stated.duplicate_of is not None else known.duplicate_of,
-            confidence=max(stated.confidence, known.confidence),
-            evidence=(*known.evidence, *stated.evidence),
+            fix=stated.fix or recorded.fix,
+            duplicate_of=stated.duplicate_of if stated.duplicate_of is not None else recorded.duplicate_of,
+            confidence=max(stated.confidence, recorded.confidence),
+            evidence=(*recorded.evidence, *stated.evidence),
         )
-    return stated if stated.confidence >= known.confidence else known
+    return stated if stated.confidence >= recorded.confidence else recorded
 
 
-def _with_pull(verdict: Judgement | None, thread: Thread) -> Judgement | None:
-    """The verdict, noting when the fix that the words name is a pull request that refers to this thread."""
+def _with_pull_evidence(judgement: Judgement | None, thread: Thread) -> Judgement | None:
+    """Adds evidence if the fix named in words is a pull request that refers to this thread."""
     pulls = {f"#{event.source}" for event in thread.events if event.source_kind is Kind.PULL}
-    if verdict is None or verdict.fix not in pulls or any("pull" in words for words in verdict.evidence):
-        return verdict
-    return replace(verdict, evidence=(*verdict.evidence, "a pull request that refers to it"))
+    if judgement is None or judgement.fix not in pulls or any("pull" in words for words in judgement.evidence):
+        return judgement
+    return replace(judgement, evidence=(*judgement.evidence, "a pull request that refers to it"))
 
 
-def _after(verdict: Judgement | None, thread: Thread, closing: Closing) -> Judgement | None:
-    """The verdict, withdrawn when people say later that it did not last."""
-    if verdict is None or not (verdict.kind.traits.may_come_back or verdict.claimed):
-        return verdict
+def _unless_reopened(judgement: Judgement | None, thread: Thread, closing: Closing) -> Judgement | None:
+    """The judgement, withdrawn if people say later that the problem is back."""
+    if judgement is None or not (judgement.kind.traits.may_come_back or judgement.claimed):
+        return judgement
     if not is_reopened_in_words(thread, closing.at + SLACK):
-        return verdict
+        return judgement
     return Judgement(OutcomeKind.UNKNOWN, ("said to be back after the closing",), 0.0)
 
 
-def _quoted(ending: _Ending, stated: Judgement | None, verdict: Judgement | None) -> Outcome:
+def _quoted_outcome(ending: _Ending, stated: Judgement | None, judgement: Judgement | None) -> Outcome:
     message = ending.message
     return Outcome(
         comment=ending.index,
         comment_id=message.id,
-        quote=_quote(ending, stated) if _agrees(ending, stated, verdict) else "",
+        quote=_quote(ending, stated) if _agrees(ending, stated, judgement) else "",
         author=message.author,
         role=message.role,
         at=message.created_at,
@@ -437,33 +443,33 @@ def _quoted(ending: _Ending, stated: Judgement | None, verdict: Judgement | None
 
 def _quote(ending: _Ending, stated: Judgement | None) -> str:
     if stated:
-        return quote_of(ending.said, stated.sentence)
-    # Plain statements can be told from talk only in English.
-    words = list(tokens(" ".join(ending.said)[:_READ]))
+        return quote_of(ending.sentences, stated.sentence)
+    # Plain statements can be told from small talk only in English.
+    words = list(tokens(" ".join(ending.sentences)[:_READ]))
     is_late = ending.gap > _AT_ONCE and is_english(words, ascii_only=all(map(str.isascii, words)))
-    return quote_of(ending.said, None, is_late=is_late)
+    return quote_of(ending.sentences, None, is_late=is_late)
 
 
-def _agrees(ending: _Ending, stated: Judgement | None, verdict: Judgement | None) -> bool:
-    """Whether the words fit the verdict: words from before events ended the thread otherwise contradict it."""
-    if verdict is None or verdict.kind is OutcomeKind.UNKNOWN:
+def _agrees(ending: _Ending, stated: Judgement | None, judgement: Judgement | None) -> bool:
+    """Whether the words fit the judgement. Words without an ending fit only if they came with the closing."""
+    if judgement is None or judgement.kind is OutcomeKind.UNKNOWN:
         return True
-    return ending.gap <= _AT_ONCE if stated is None else stated.kind is verdict.kind or stated.claimed is not None
+    return ending.gap <= _AT_ONCE if stated is None else stated.kind is judgement.kind or stated.claimed is not None
 
 
 def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
     """Whether the reporter or several others say after the closing that the problem is back or still happens.
 
-    A person who takes that back no longer counts; nor does anybody who spoke before a maintainer said that it is fixed
+    A person who takes that back no longer counts, nor does anybody who wrote before a maintainer said that it is fixed
     again.
     """
     complaining: set[str] = set()
     for message in thread.comments:
         if message.created_at <= closed_at or message.is_bot:
             continue
-        said = statements(message.text)
-        if any(is_said("retraction", sentence) for sentence in said):
+        remarks = statements(message.text)
+        if any(has_phrase("retraction", sentence) for sentence in remarks):
             complaining = set() if message.by_maintainer else complaining - {message.author}
-        elif any(not sentence.endswith("?") and says(phrase_book().rules["still"], sentence) for sentence in said):
+        elif any(not sentence.endswith("?") and says(phrase_book().rules["still"], sentence) for sentence in remarks):
             complaining.add(message.author)
     return thread.author in complaining or len(complaining) >= _SEVERAL

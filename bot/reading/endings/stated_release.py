@@ -1,4 +1,4 @@
-"""Which release has the fix of a closed issue, in the words of a maintainer, whoever closed it, or a release bot."""
+"""Finds the release with a closed issue's fix, as stated by a maintainer, whoever closed it, or a release bot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from bot.domain.thread import Message, Thread
-from bot.reading.endings.engine import SentenceContext, is_question, matches, undoes
+from bot.reading.endings.engine import SentenceContext, is_question, matches, takes_fix_back
 from bot.reading.endings.outcome import SLACK, Closing, closing_of, is_reopened_in_words
 from bot.reading.endings.phrases import Rule, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE
@@ -17,7 +17,7 @@ from bot.reading.markdown import read, statements
 from bot.reading.versions import PRE, Version, read_version
 
 _NEAR = timedelta(days=1)
-"""How long before the closing the release may be named. Afterwards it may be named at any time."""
+"""How long before the closing the release may be named. Afterwards there is no limit."""
 
 _BY_PEOPLE = ("stated_in", "just_out", "planned_in")
 _BY_PROGRAMS = ("release_bot",)
@@ -25,16 +25,16 @@ _BY_PROGRAMS = ("release_bot",)
 _MAY_NAME = re.compile(r"\d\.\d", re.ASCII)
 _WRITTEN = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRE}?)(?![\w-])", re.ASCII | re.IGNORECASE)
 _RELEASE_BOT = "semantic-release-bot"
-"""A program that comments as an ordinary account. Anybody may register a name like it: only this one counts."""
+"""A program with an ordinary account. Anybody may register a similar name, so only this one counts."""
 
 _ADDRESS = re.compile(r"(?:https?://|//|www\.)[^/?#\s]*/?(?P<path>[^?#\s]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class StatedRelease:
-    """A release that has the fix or will have it: ``text`` as written, ``quote`` the sentence that says so.
+    """A release that has or will have the fix: ``text`` is its name as written, ``quote`` the sentence that says so.
 
-    ``is_trusted``: a maintainer or a release bot says so, not only whoever closed the thread.
+    ``is_trusted``: a maintainer or a release bot says so, not just the person who closed the thread.
     """
 
     text: str
@@ -46,28 +46,28 @@ class StatedRelease:
 
 
 def stated_release(thread: Thread, repo: str | None = None) -> StatedRelease | None:
-    """The release that people name last as having the fix; None for an open thread, and where they take it back.
+    """The last release named as having the fix; None for an open thread, or if the fix was taken back.
 
-    ``repo`` is OWNER/NAME of the thread's repository, which tells its own name from that of another product.
+    ``repo`` is OWNER/NAME of the thread's repository, to tell its name from those of other products.
     """
     closing = closing_of(thread)
     if closing is None:
         return None
-    found: StatedRelease | None = None
-    for message in _by_people_who_know(thread, closing):
-        if found or _MAY_NAME.search(message.text):
+    release: StatedRelease | None = None
+    for message in _relevant_comments(thread, closing):
+        if release or _MAY_NAME.search(message.text):
             near = abs(message.created_at - closing.at) <= _NEAR
             comment = _Comment(message, SentenceContext(thread.id, thread.title, repo, near=near))
-            found = comment.changed(found)
-    if found and is_reopened_in_words(thread, max(found.at, closing.at + SLACK)):
+            release = comment.update(release)
+    if release and is_reopened_in_words(thread, max(release.at, closing.at + SLACK)):
         return None
-    return found
+    return release
 
 
-def _by_people_who_know(thread: Thread, closing: Closing) -> Iterator[Message]:
+def _relevant_comments(thread: Thread, closing: Closing) -> Iterator[Message]:
     """The comments that belong to the closing, by maintainers, by whoever closed the thread, and by programs."""
     since = max(closing.at - _NEAR, closing.since or closing.at - _NEAR)
-    closer = closing.by or _last_speaker(thread, closing)
+    closer = closing.by or _guess_closer(thread, closing)
     for message in thread.comments:
         if message.created_at >= since and (_is_program(message) or message.by_maintainer or message.author == closer):
             yield message
@@ -77,32 +77,32 @@ def _is_program(message: Message) -> bool:
     return message.is_bot or message.author == _RELEASE_BOT
 
 
-def _last_speaker(thread: Thread, closing: Closing) -> str | None:
-    """Who closed the thread where no event tells: whoever wrote in the same moment."""
-    said = [each for each in thread.comments if not each.is_bot and abs(each.created_at - closing.at) <= SLACK]
-    return said[-1].author if said else None
+def _guess_closer(thread: Thread, closing: Closing) -> str | None:
+    """Who closed the thread, if no event says: the last person who commented at about the same time."""
+    comments = [each for each in thread.comments if not each.is_bot and abs(each.created_at - closing.at) <= SLACK]
+    return comments[-1].author if comments else None
 
 
 @dataclass(frozen=True)
 class _Comment:
     message: Message
-    scene: SentenceContext
+    context: SentenceContext
 
-    def changed(self, known: StatedRelease | None) -> StatedRelease | None:
-        """What is known after this comment: its first statement since it last took one back, or what was known."""
-        here: StatedRelease | None = None
+    def update(self, previous: StatedRelease | None) -> StatedRelease | None:
+        """The release known after this comment: the first stated since the last takeback, or else ``previous``."""
+        stated: StatedRelease | None = None
         is_program = _is_program(self.message)
         for sentence in statements(self.message.text):
             if is_question(sentence):
                 continue
-            if not is_program and undoes(sentence):
-                known = here = None
-            elif here is None:
-                here = self._stated(sentence, _BY_PROGRAMS if is_program else _BY_PEOPLE)
-        return here or known
+            if not is_program and takes_fix_back(sentence):
+                previous = stated = None
+            elif stated is None:
+                stated = self._find_release(sentence, _BY_PROGRAMS if is_program else _BY_PEOPLE)
+        return stated or previous
 
-    def _stated(self, sentence: str, rules: tuple[str, ...]) -> StatedRelease | None:
-        for written in (self._named(phrase_book().rules[name], sentence) for name in rules):
+    def _find_release(self, sentence: str, rules: tuple[str, ...]) -> StatedRelease | None:
+        for written in (self._find_version(phrase_book().rules[name], sentence) for name in rules):
             version = read_version(written)
             if version:
                 quote = sentence if len(sentence) <= MAX_QUOTE else f"{sentence[: MAX_QUOTE - 1]}\u2026"
@@ -111,13 +111,13 @@ class _Comment:
                 )
         return None
 
-    def _named(self, rule: Rule, sentence: str) -> str:
-        """The version that a rule finds in a sentence, as written, "" without one."""
+    def _find_version(self, rule: Rule, sentence: str) -> str:
+        """The version that a rule finds in a sentence, as written, "" if none."""
         assert rule.named
-        for match in matches(rule, sentence, self.scene):
+        for match in matches(rule, sentence, self.context):
             version = rule.named.regex.search(match.words)
             written = _WRITTEN.match(sentence, len(match.before) + version.start()) if version else None
-            if written and match.words not in self._code and not self._is_elsewhere(written):
+            if written and match.words not in self._code and not self._is_foreign(written):
                 return written[0]
         return ""
 
@@ -125,28 +125,30 @@ class _Comment:
     def _is_trusted(self) -> bool:
         return self.message.by_maintainer or _is_program(self.message)
 
-    def _is_elsewhere(self, written: re.Match[str]) -> bool:
-        """Whether the version stands in an address, or in the words of a link, that is not of this repository."""
+    def _is_foreign(self, written: re.Match[str]) -> bool:
+        """Whether the version is part of an address or a link text that belongs to another repository."""
         word = written.string[: written.start()].rpartition(" ")[2]
         address = _ADDRESS.search(word)
-        return _bare(written[0]) in self._elsewhere or bool(address and not self._is_here(word[address.start() :]))
+        return _strip_v(written[0]) in self._foreign_versions or bool(
+            address and not self._is_own_address(word[address.start() :])
+        )
 
     @cached_property
-    def _elsewhere(self) -> frozenset[str]:
-        """The versions in the words of links that do not lead to this repository."""
-        away = (words for words, target in read(self.message.text).links if not self._is_here(target))
-        return frozenset(_bare(found[0]) for words in away for found in _WRITTEN.finditer(words))
+    def _foreign_versions(self) -> frozenset[str]:
+        """The versions in the texts of links that lead outside this repository."""
+        foreign = (words for words, target in read(self.message.text).links if not self._is_own_address(target))
+        return frozenset(_strip_v(match[0]) for words in foreign for match in _WRITTEN.finditer(words))
 
-    def _is_here(self, target: str) -> bool:
+    def _is_own_address(self, target: str) -> bool:
         address = _ADDRESS.match(target)
-        here = f"{self.scene.repo}/".casefold()
-        return not address or (self.scene.repo is not None and f"{address['path']}/".casefold().startswith(here))
+        own_path = f"{self.context.repo}/".casefold()
+        return not address or (self.context.repo is not None and f"{address['path']}/".casefold().startswith(own_path))
 
     @cached_property
     def _code(self) -> str:
-        """The code spans: words in them are of a program. A span around the version alone is only a way to write it."""
+        """The code spans: their words are a program's. A span around the version alone is just formatting."""
         return "\n".join(" ".join(span.split()) for span in read(self.message.text).inline_code)
 
 
-def _bare(version: str) -> str:
+def _strip_v(version: str) -> str:
     return version.lstrip("vV")

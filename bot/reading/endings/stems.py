@@ -1,8 +1,8 @@
-"""Derives from a regular expression the plain texts one of which every match contains.
+"""Derives plain texts from a regular expression such that every match contains at least one of them.
 
-Looking for a few substrings is many times faster than trying the expression, and most sentences contain none of them.
-The idea is that of RE2's prefilter (https://github.com/google/re2, prefilter.cc): each part of an expression has the
-``exact`` strings that it may match, where these are few, and the ``needed`` ones, of which any match contains one.
+Searching for a few substrings is many times faster than trying the expression, and most sentences contain none of them.
+The idea comes from RE2's prefilter (https://github.com/google/re2, prefilter.cc): each part of an expression has the
+``exact`` strings that it can match, if they are few, and the ``needed`` ones, of which any match contains at least one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from itertools import product
 from typing import NamedTuple
 
 DIGIT = "0"
-"""Stands among stems for any digit."""
+"""Represents any digit among the stems."""
 
-_MOST = 8
-_ENOUGH = 6
+_MAX_STRINGS = 8
+_LONG_ENOUGH = 6
 _TOKEN = re.compile(
     r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
@@ -38,18 +38,18 @@ _ANYTHING = _Part(None)
 
 
 def stems(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Lower-case texts, one of which every match of the patterns contains; ("",) if there are none such."""
-    found: set[str] = set()
+    """Lower-case texts of which every match of the patterns contains at least one; ("",) if there are none."""
+    texts: set[str] = set()
     for pattern in patterns:
         needed = _alternatives(pattern, 0)[0].needed
         if needed is None:
             return ("",)
-        found |= needed
-    return tuple(sorted(stem for stem in found if not any(other in stem for other in found if other != stem)))
+        texts |= needed
+    return tuple(sorted(stem for stem in texts if not any(other in stem for other in texts if other != stem)))
 
 
 def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
-    """The part from ``at`` to the end of its group, and where that is."""
+    """The part from ``at`` to the end of its group, and the position of that end."""
     parts = []
     while True:
         part, at = _sequence(pattern, at)
@@ -61,12 +61,12 @@ def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
 
 def _union(parts: list[_Part]) -> _Part:
     exact = _any_of([part.exact for part in parts])
-    return _Part(exact if exact and len(exact) <= _MOST else None, _any_of([part.needed for part in parts]))
+    return _Part(exact if exact and len(exact) <= _MAX_STRINGS else None, _any_of([part.needed for part in parts]))
 
 
 def _any_of(alternatives: list[_Strings | None]) -> _Strings | None:
-    known = [strings for strings in alternatives if strings is not None]
-    return frozenset[str]().union(*known) if len(known) == len(alternatives) else None
+    finite = [strings for strings in alternatives if strings is not None]
+    return frozenset[str]().union(*finite) if len(finite) == len(alternatives) else None
 
 
 def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
@@ -75,19 +75,19 @@ def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
         part, at = _atom(pattern, at)
         if part.needed:
             candidates.append(part.needed)
-        if part.exact is None or len(run) * len(part.exact) > _MOST:
+        if part.exact is None or len(run) * len(part.exact) > _MAX_STRINGS:
             is_exact = False
             candidates.append(run)
             run = part.exact or _EMPTY
         else:
             run = frozenset(map("".join, product(run, part.exact)))
     candidates.append(run)
-    needed = max((each for each in candidates if "" not in each), key=_worth, default=None)
+    needed = max((each for each in candidates if "" not in each), key=_usefulness, default=None)
     return _Part(run if is_exact else None, needed), at
 
 
-def _worth(strings: _Strings) -> tuple[int, int]:
-    return min(_ENOUGH if each == DIGIT else min(len(each), _ENOUGH) for each in strings), -len(strings)
+def _usefulness(strings: _Strings) -> tuple[int, int]:
+    return min(_LONG_ENOUGH if each == DIGIT else min(len(each), _LONG_ENOUGH) for each in strings), -len(strings)
 
 
 def _atom(pattern: str, at: int) -> tuple[_Part, int]:

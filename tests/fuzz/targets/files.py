@@ -10,7 +10,7 @@ import numpy as np
 
 from bot.domain.thread_json import MAX_TITLE
 from bot.errors import StoreError, UserError
-from bot.files import Globs, checked, is_fit
+from bot.files import Globs, check_path, is_safe_path
 from bot.git.remote import checked_branch
 from bot.memory.branch_store import Growth
 from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
@@ -107,8 +107,8 @@ def _growth(text: str) -> None:
 
 
 def _paths(text: str) -> None:
-    is_fit(text)
-    for check in (checked, checked_branch):
+    is_safe_path(text)
+    for check in (check_path, checked_branch):
         try:
             require(check(text) == text, f"{check.__name__} changes a name")
             text.encode()
@@ -119,7 +119,7 @@ def _paths(text: str) -> None:
     found = Globs([pattern])
     is_path = all(path.split("/"))  # git has no names that are empty
     require(
-        not (is_path and found.match(path)) or found.lead(path.rpartition("/")[0]) or "/" not in path,
+        not (is_path and found.match(path)) or found.may_match_below(path.rpartition("/")[0]) or "/" not in path,
         "a file matches whose folder does not lead to it",
     )
 

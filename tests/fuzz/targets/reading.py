@@ -29,7 +29,7 @@ from bot.reading.signals import (
     strip_boilerplate,
     without_addresses,
 )
-from bot.reading.versions import asked_version, read_day, read_version, stands
+from bot.reading.versions import compare_versions, read_day, read_version, reported_version
 from bot.settings.schema import Settings
 from tests.fuzz import seeds
 from tests.fuzz.target import MAX_CHARS, Target, require
@@ -123,7 +123,7 @@ def _versions(text: str) -> None:
         first, second = read_version(one), read_version(other)
         read_day(one)
         if first and second:
-            stands(one, other)
+            compare_versions(one, other)
 
 
 def _of_thread(what: Callable[[Thread], object]) -> Callable[[Any], None]:
@@ -154,7 +154,7 @@ def _decisions(thread: Thread) -> None:
 def _outcome(thread: Thread) -> None:
     found = outcome(thread, REPO)
     require(len(found.quote or "") <= 300, "a quote that is too long")
-    asked_version(thread, REPO)
+    reported_version(thread, REPO)
 
 
 def _conversations() -> list[Any]:

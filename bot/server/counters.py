@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-from bot.server.database import Database, Transaction, written
-from bot.server.model import Tallies
+from bot.server.database import Database, Transaction, to_json
+from bot.server.model import Counters
 
 AT_ONCE = 1_000
 """Rows of counts that are added up in one transaction."""
@@ -15,36 +15,36 @@ AT_ONCE = 1_000
 _Totals = Counter[tuple[str, tuple[str, ...]]]
 
 
-def add_counts(transaction: Transaction, values: Tallies) -> None:
+def add_counts(transaction: Transaction, values: Counters) -> None:
     """Add to counters in a row of their own, so that no run waits for the counters of another repository."""
     if values:
         counted = [(name, labels, float(much)) for (name, labels), much in values.items()]
-        transaction.change("insert into tallied (counted) values (:counted)", counted=written(counted))
+        transaction.change("insert into tallied (counted) values (:counted)", counted=to_json(counted))
 
 
 def add_up(database: Database) -> None:
     """Add the recent counts to the totals."""
-    some = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
-    added = AT_ONCE
-    while added == AT_ONCE:
-        with database.transaction() as adding:
-            found = adding.rows(some, many=AT_ONCE)
-            _add(adding, _summed(row["counted"] for row in found))
-        added = len(found)
+    sql = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
+    count = AT_ONCE
+    while count == AT_ONCE:
+        with database.transaction() as transaction:
+            rows = transaction.rows(sql, many=AT_ONCE)
+            _add_totals(transaction, _sum(row["counted"] for row in rows))
+        count = len(rows)
 
 
-def read_counters(database: Database) -> Tallies:
+def read_counters(database: Database) -> Counters:
     """All counters, of all processes together."""
     # One statement, so that counts that are added up meanwhile are neither missed nor counted twice.
-    both = "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
-    with database.transaction() as asking:
-        found = asking.rows(both)
-    totals = Counter({(row["name"], tuple(json.loads(row["labels"]))): row["much"] for row in found if row["name"]})
-    totals.update(_summed(row["counted"] for row in found))
+    sql = "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
+    with database.transaction() as transaction:
+        rows = transaction.rows(sql)
+    totals = Counter({(row["name"], tuple(json.loads(row["labels"]))): row["much"] for row in rows if row["name"]})
+    totals.update(_sum(row["counted"] for row in rows))
     return totals
 
 
-def _summed(counted: Iterable[str]) -> _Totals:
+def _sum(counted: Iterable[str]) -> _Totals:
     totals = _Totals()
     for one in counted:
         for name, labels, much in json.loads(one):
@@ -52,13 +52,13 @@ def _summed(counted: Iterable[str]) -> _Totals:
     return totals
 
 
-def _add(transaction: Transaction, totals: _Totals) -> None:
+def _add_totals(transaction: Transaction, totals: _Totals) -> None:
     """Adds in a fixed order: two transactions at once would otherwise wait for each other."""
     transaction.change_each(
         "insert into tallies (name, labels, much) values (:name, :labels, :much)"
         " on conflict (name, labels) do update set much = tallies.much + excluded.much",
         [
-            {"name": name, "labels": written(labels), "much": float(much)}
+            {"name": name, "labels": to_json(labels), "much": float(much)}
             for (name, labels), much in sorted(totals.items())
         ],
     )
