@@ -101,7 +101,7 @@ class Tier(IntEnum):
 
 
 class _Piece(NamedTuple):
-    """A message of the conversation at ``position``, or its summary (``turn`` is None): shown or left out as a whole."""
+    """A message of the conversation at ``position``, or its summary (``turn`` is None): shown whole or not at all."""
 
     position: int
     turn: Turn | None

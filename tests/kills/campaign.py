@@ -18,7 +18,7 @@ from tests.kills.repository import SCENARIOS, STATES, Event, Prepared, Repositor
 from tests.kills.verdict import branch_faults, incomplete, owed_later, said, too_many
 
 SOON, LATER = 30, 180
-"""Seconds of the fake's clock to the next run: within ``SPEAKING`` of a promise, and past it."""
+"""Seconds of the fake's clock to the next run: within ``POSTING_WINDOW`` of a promise, and past it."""
 
 PATIENCE = 120.0
 TRIES = 4

@@ -49,7 +49,7 @@ def _replies(texts: list[str], asking: int | None) -> int:
 def owed_later(repository: Repository, asking: int | None) -> str:
     """The rule by which the next run may leave the comment or the reply to a run after it; empty when it may not.
 
-    ``SPEAKING``: a promise younger than two minutes may belong to a run that is about to speak.
+    ``POSTING_WINDOW``: a promise younger than two minutes may belong to a run that is about to speak.
     """
     try:
         memory = _opened(repository)
