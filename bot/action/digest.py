@@ -23,8 +23,8 @@ _TEXT_CHARS = 300
 def write_digest(run: RunContext, environment: RunnerEnvironment, since: str) -> list[str]:
     """Write the page for the next steps. Returns the digest as Markdown entries; it may be cut off after any."""
     request = DigestRequest(moment_of(since, run.now), run.now)
-    report = digest_of_memory(run.memory.open(), run.settings, run.place, request, clock=run.clock.seconds)
-    home = f"{run.place.server}/{run.place.repo}"
+    report = digest_of_memory(run.memory.open(), run.settings, run.address, request, clock=run.clock.seconds)
+    home = f"{run.address.server}/{run.address.repo}"
     path = write_file(environment, FILE, render_digest(report, home))
     run.note(f"The digest as a page is in {path}, which goes with the job unless a step uploads it: docs/digest.md.")
     for note in (*report.notes, *run.memory.notes):

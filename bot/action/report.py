@@ -108,7 +108,7 @@ class ActionReport:
     recent conversations on the issue in the outputs. ``digest`` is the digest for maintainers, as Markdown.
     """
 
-    said: list[CommentResult] = field(default_factory=list)
+    results: list[CommentResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ class ActionReport:
 
     def add_results(self, results: Iterable[CommentResult]) -> None:
         for result in results:
-            self.said.append(result)
+            self.results.append(result)
             if result.error:
                 self.report_fault(result.error)
             elif result.is_refused:
@@ -158,7 +158,7 @@ def write_report(environment: RunnerEnvironment, report: ActionReport) -> None:
         print_line(f"::error::{log_line(line)}")
     for line in report.notices:
         print_line(f"::notice::{log_line(line)}")
-    logged = [_without_repeated_reason(result, report) for result in report.said]
+    logged = [_without_repeated_reason(result, report) for result in report.results]
     for result in logged:
         print_line(
             plain_log_line(f"Issue {result.id}: {result.action}{f' ({result.reason})' if result.reason else ''}")
@@ -170,7 +170,7 @@ def write_report(environment: RunnerEnvironment, report: ActionReport) -> None:
     if environment.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
-        first = next((result for result in report.said if not result.renews), silence)
+        first = next((result for result in report.results if not result.renews), silence)
         append(environment.output, outputs(first, context_file(environment, first, report.past)))
 
 

@@ -75,7 +75,7 @@ _INVISIBLE = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufef
 class CommandResult(NamedTuple):
     """The output of a command that finished, and its exit code."""
 
-    shown: object
+    output: object
     code: int
 
 
@@ -84,7 +84,7 @@ def show(result: object) -> int:
 
     Raises WorldError if there is no room for the output, and BrokenPipeError if its reader is gone.
     """
-    shown, code = (result.shown, result.code) if isinstance(result, CommandResult) else (result, 0)
+    shown, code = (result.output, result.code) if isinstance(result, CommandResult) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     text = (

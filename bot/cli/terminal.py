@@ -68,7 +68,7 @@ def _format_item(item: Item, width: int) -> Group:
     why = one_line("; ".join(item.why))
     facts = (ending(card), _age(card.updated_at), why, _format_files(card.files), one_line(card.author))
     lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
-    if quote := item.passage or item.said or gist(card):
+    if quote := item.passage or item.decision or gist(card):
         lines.append(_truncate(Text(_INDENT) + _highlight(quote, item.words), width))
     for line in lines:
         line.rstrip()

@@ -123,7 +123,7 @@ class GitHubClient:
         answer = self._transport.read_if_changed(path, query, etag)
         if answer is None:
             return None
-        if answer.led_to:
+        if answer.redirect:
             answer = self._ask("GET", path, query)
         listed = [issue for issue in _require_type(answer.data, list) if isinstance(issue, dict)]
         try:
@@ -276,9 +276,9 @@ class GitHubClient:
         for _ in range(HOPS):
             target = path if suffix == path else (self._home or self._repo) + suffix  # the rate limit has no repository
             answer = self._transport.ask(verb, target, query, body, retry_gone=retry_gone, optional=optional)
-            if not answer.led_to:
+            if not answer.redirect:
                 return answer
-            self._home = self._new_home(suffix, answer.led_to)
+            self._home = self._new_home(suffix, answer.redirect)
         raise Unreachable("GitHub led from one place to another without end", CATCHES_UP)
 
     def _new_home(self, suffix: str, target: str) -> str:

@@ -73,12 +73,12 @@ GRAPHQL_PATH = "/graphql"
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """Status, headers by lower-case names, and JSON. ``led_to`` is the target of a redirect, else empty."""
+    """Status, headers by lower-case names, and JSON. ``redirect`` is the target of a redirect, else empty."""
 
     status: int
     headers: Mapping[str, str]
     data: Any
-    led_to: str = ""
+    redirect: str = ""
 
 
 class _Request(NamedTuple):

@@ -105,7 +105,7 @@ class SessionSync:
             self._forget(previous.number)
         number = self._note_file(file, file.mark if portion.is_last else "", portion.cursor, portion.unfinished)
         names: dict[str, int] = {}
-        for name, utterance in portion.said:
+        for name, utterance in portion.messages:
             session = names.get(name) or names.setdefault(name, self._session(name))
             self._add_message(utterance, number, session)
         self._touched.update(names.values())
@@ -113,7 +113,7 @@ class SessionSync:
             note_mark(self._database, number, self._session(mark.session), mark)
         if portion.lines:
             self._tick(portion.lines)
-        return len(portion.said)
+        return len(portion.messages)
 
     def _add_message(self, message: Utterance, file: int, session: int) -> None:
         files = "\n".join(message.files)

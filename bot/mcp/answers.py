@@ -75,13 +75,13 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
                 why=match_reasons(hit.terms, request.words),
                 passages=quote_rows(results.passages.get(hit.card.id), memory.home),
             )
-            for hit in results.found
+            for hit in results.hits
         ]
         passages = [passage_row(hit.passage) for hit in also_in_sessions(request, memory)]
         fields: Row = {
             "searched_messages": cards.messages,
             "hits": hits,
-            "linked": linked_rows(results.near, memory.home),
+            "linked": linked_rows(results.linked, memory.home),
             "passages": passages,
         }
         data = _memory_data(tools, memory, fields, found=bool(hits or passages))
@@ -217,7 +217,7 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
         if thread is None:
             return _no_such_thread(tools, memory, quote(request.name, 80), conversation=[])
         sessions = session_rows(sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else ())
-        conversation = read_thread(request, thread, card_named(memory, thread), memory.local_cache).said
+        conversation = read_thread(request, thread, card_named(memory, thread), memory.local_cache).conversation
         fields = _thread_fields(memory, thread) | {
             "sessions": sessions, "conversation": conversation.messages, "omitted": conversation.omitted,
         }  # fmt: skip

@@ -64,14 +64,14 @@ _PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
 class Growth:
     """How much the branch has grown since it was last squashed: commits, and at most how many bytes were pushed.
 
-    ``past`` identifies its history since then, "" if it was never squashed: a kept clone with another ``past`` contains
-    discarded objects. All three are stored in the message of the tip, the only commit that a shallow fetch is sure to
-    see.
+    ``epoch`` identifies its history since then, "" if it was never squashed: a kept clone with another ``epoch``
+    contains discarded objects. All three are stored in the message of the tip, the only commit that a shallow fetch is
+    sure to see.
     """
 
     commits: int = 0
     bytes: int = 0
-    past: str = ""
+    epoch: str = ""
 
     @classmethod
     def of(cls, message: str) -> Growth:
@@ -84,7 +84,7 @@ class Growth:
         """``message`` with these trailers and a nonce. Without the nonce, two runs that make the same change in one
         second would make the same commit, and each would mistake the other's push for its own."""
         counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
-        past = f"Precedent-Past: {self.past}\n" if self.past else ""
+        past = f"Precedent-Past: {self.epoch}\n" if self.epoch else ""
         return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
 
 
@@ -270,7 +270,7 @@ class BranchStore:
         if self._keep is None or not self._git.exists():
             return None
         try:
-            return Growth.of(self._git.objects.commit(TIP).message).past
+            return Growth.of(self._git.objects.commit(TIP).message).epoch
         except GitError:
             return None
 
@@ -292,7 +292,7 @@ class BranchStore:
         size = before.bytes + sum(blob.packed() for blob in changes.values() if blob)
         growth = replace(before, commits=before.commits + 1, bytes=size)
         if base.commit and (squash or growth.commits > self._limit.commits or growth.bytes > self._limit.bytes):
-            squashed = Growth(commits=1, past=secrets.token_hex(8))
+            squashed = Growth(commits=1, epoch=secrets.token_hex(8))
             try:
                 draft = CommitDraft("", base.commit.tree, squashed.with_trailers(message), int(time.time()))
                 return self._push(draft, changes, lease=base.revision)
@@ -300,7 +300,7 @@ class BranchStore:
                 if squash:
                     raise
                 _LOG.warning("the branch was not squashed: %s", error)
-                growth = replace(squashed, past=before.past)
+                growth = replace(squashed, epoch=before.epoch)
         return self._push(CommitDraft(base.revision, "", growth.with_trailers(message), int(time.time())), changes)
 
     def _push(self, draft: CommitDraft, changes: Changes, lease: str = "") -> Commit:

@@ -49,8 +49,8 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
         run.forge.apply_limit(error)
         _report(error, run)
     records = (*state.updates.records, *fetched.values())
-    answers = {**run.memory.state.answers(fetched), **state.said}
-    return replace(state, updates=replace(state.updates, records=records), said=answers, discussions=read)
+    answers = {**run.memory.state.answers(fetched), **state.answers}
+    return replace(state, updates=replace(state.updates, records=records), answers=answers, discussions=read)
 
 
 def _fetch_changed(

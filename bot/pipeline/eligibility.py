@@ -26,7 +26,7 @@ def question_hash(thread: Thread, place: RepositoryAddress) -> str:
 
 def _is_due(thread: Thread, state: RunState) -> bool:
     """Depends on earlier answers, not on the stored thread: another run may have read this event's changes before."""
-    event, answer = state.event, state.said.get(thread.id)
+    event, answer = state.event, state.answers.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > state.now - state.within
     if state.is_by_hand(thread) or thread.id in threads_to_redo(state.requested):
@@ -38,14 +38,14 @@ def _is_due(thread: Thread, state: RunState) -> bool:
         return answer.at > state.now - state.within and not is_being_posted(answer, state.now)
     if is_its_own and not event.may_be_answered:
         return False
-    return (is_its_own or is_fresh) and answer.question != question_hash(thread, state.place)
+    return (is_its_own or is_fresh) and answer.question != question_hash(thread, state.address)
 
 
 def _adds_reference(thread: Thread, state: RunState) -> bool:
     """Whether the event's comments refer to an issue that nothing else in the thread refers to."""
     new = {state.event.comment_id, *state.event.earlier}
     rest = replace(thread, comments=tuple(comment for comment in thread.comments if comment.id not in new))
-    return bool(set(referenced_numbers(thread, state.place)) - set(referenced_numbers(rest, state.place)))
+    return bool(set(referenced_numbers(thread, state.address)) - set(referenced_numbers(rest, state.address)))
 
 
 def answers_kind(kind: Kind, settings: Settings) -> bool:

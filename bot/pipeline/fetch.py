@@ -59,7 +59,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
         event,
         updates,
         run.now,
-        run.place,
+        run.address,
         answers | settled,
         settled,
         late,

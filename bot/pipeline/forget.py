@@ -264,9 +264,13 @@ def _comments(key: ThreadId, run: RunContext) -> list[Json]:
     try:
         return run.comments_on(key).comments(key)
     except Gone:
-        is_final = run.talks is None or run.memory.state.manifest.discussions is None or run.talks.has_listed(key)
+        is_final = (
+            run.discussion_comments is None
+            or run.memory.state.manifest.discussions is None
+            or run.discussion_comments.has_listed(key)
+        )
     try:
-        return [] if is_final or run.talks is None else run.talks.comments(key)
+        return [] if is_final or run.discussion_comments is None else run.discussion_comments.comments(key)
     except Gone:
         return []
 

@@ -48,7 +48,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     run.on_stage("ask")
     requests, forgotten = forget_on_request(find_requests(state, run), state, run)
     if forgotten:  # our comments were deleted
-        state = replace(state, said=memory.state.answers(state.said))
+        state = replace(state, answers=memory.state.answers(state.answers))
     replies = prepare_replies(requests, run)
     state = replace(state, requested=promise_replies(replies, run))
     memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
@@ -87,7 +87,7 @@ def _remember(state: RunState, run: RunContext) -> None:
     """Stage what changed, and readers' feedback in a run that nobody waits for (`CALM`). Then learn, if due; a calm run
     also looks for clusters."""
     memory, event, updates = run.memory, state.event, state.updates
-    settled = tuple(state.settled.values())
+    settled = tuple(state.updated_answers.values())
     memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
     if event.name in CALM:
         memory.stage(Changes(answers=collect_feedback(memory, run.forge, run.now)))
@@ -125,7 +125,7 @@ def _threads_to_answer(state: RunState, run: RunContext) -> list[Thread]:
     """The threads to answer now: the event's own first, then changed threads and those waiting for an answer."""
     changed = (record for record in state.updates.records if isinstance(record, Thread))
     keys = [record.id for record in changed if answers_kind(record.kind, run.settings)]
-    keys += [*state.late, *run.memory.state.manifest.pending, *threads_to_redo(state.requested)]
+    keys += [*state.from_history, *run.memory.state.manifest.pending, *threads_to_redo(state.requested)]
     keys += [state.event.number] if state.event.number and not state.event.is_of_discussion else []
     current = run.memory.records(dict.fromkeys(keys)).values()
     waiting = due_threads((record for record in current if isinstance(record, Thread)), state)

@@ -86,14 +86,14 @@ def learner(
 def backtest_memory(run: RunContext) -> Backtest:
     """How the newest issues would have been answered with the current model; nothing is written."""
     memory = run.memory.open()
-    replay = learner(memory, run.settings, run.renderer, run.place)
+    replay = learner(memory, run.settings, run.renderer, run.address)
     return _note_backtest(replay.backtest(memory.ranking, REPLAYED, SECONDS), run)
 
 
 def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
     """Learn from everything in memory and stage the result; ``seconds`` as in `learn`."""
     run.clock.tell(f"Learning from {run.memory.state.manifest.threads:,} issues, pull requests and pages")
-    backtest = learn(run.memory, run.settings, run.renderer, run.place, seconds=seconds)
+    backtest = learn(run.memory, run.settings, run.renderer, run.address, seconds=seconds)
     run.note(f"Learned from the {backtest.threads:,} issues and pull requests of this repository.")
     return _note_backtest(backtest, run)
 

@@ -25,10 +25,10 @@ def add_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[Commen
     """
     issues = dict.fromkeys(number for plan in plans if _will_be_posted(plan) for number in _issues_to_look_up(plan))
     numbers = list(issues)[:MAX_ASKED]
-    if not (numbers and run.place.repo) or run.forge.troubles or isinstance(run.history, LimitedHistory):
+    if not (numbers and run.address.repo) or run.forge.troubles or isinstance(run.history, LimitedHistory):
         return list(plans)
     try:
-        pulls = find_open_pulls(run.forge, run.place.repo, numbers, run.now)
+        pulls = find_open_pulls(run.forge, run.address.repo, numbers, run.now)
     except ForgeError as error:
         run.note(f"Open pull requests were not looked for: {error.cause}")
         if isinstance(error, RateLimited):  # it applies to reading history too
@@ -46,7 +46,7 @@ def visible_pulls(pulls: Iterable[OpenPull], thread: Thread, run: RunContext) ->
 
 
 def _will_be_posted(plan: CommentPlan) -> bool:
-    return bool(plan.text) and not (plan.passed or plan.waits or plan.removed)
+    return bool(plan.text) and not (plan.is_skipped or plan.waits or plan.removed)
 
 
 def _issues_to_look_up(plan: CommentPlan) -> list[int]:

@@ -34,10 +34,10 @@ DELETED = "a person deleted the comment: it is not written again"
 class CommentPlan:
     """The comment planned for a thread. ``text`` is empty for silence.
 
-    ``passed``: the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later run.
-    ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the comment
-    is updated because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages.
-    ``stood`` is what memory knows about the existing comment; ``is_false``: it quotes something that its author took
+    ``is_skipped``: the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later
+    run. ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the
+    comment is updated because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages.
+    ``standing`` is what memory knows about the existing comment; ``is_false``: it quotes something that its author took
     back, or shows an issue of another repository that may no longer be shown here.
     """
 
@@ -47,13 +47,13 @@ class CommentPlan:
     question: str = ""
     own: OwnComment | None = None
     before: AnswerRecord | None = None
-    passed: bool = False
+    is_skipped: bool = False
     removed: bool = False
     waits: str = ""
     fault: ForgeError | None = None
     renews: bool = False
     quotes: tuple[str, ...] = ()
-    stood: StandingComment | None = None
+    standing: StandingComment | None = None
     is_false: bool = False
 
     @property
@@ -79,7 +79,7 @@ class CommentPlan:
     @property
     def is_new(self) -> bool:
         """Whether it will create a comment."""
-        return bool(self.text) and not (self.own or self.removed or self.passed or self.waits or self.renews)
+        return bool(self.text) and not (self.own or self.removed or self.is_skipped or self.waits or self.renews)
 
     @property
     def is_idle(self) -> bool:
@@ -104,7 +104,7 @@ class CommentPlan:
     @property
     def must_match(self) -> bool:
         """Whether the text must be equal, not just the facts, because the words differ or may differ."""
-        return self.is_false or (self.stood is not None and bool(self.stood.shows) and not self.stood.quotes)
+        return self.is_false or (self.standing is not None and bool(self.standing.shows) and not self.standing.quotes)
 
     @property
     def takes_out(self) -> bool:
@@ -158,7 +158,7 @@ def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     if before is None:
         return answer
     answer = replace(answer, ups=before.ups, downs=before.downs)
-    if plan.passed and before.state != "pending":
+    if plan.is_skipped and before.state != "pending":
         return before
     if before.state == answer.state == "pending" or replace(answer, at=before.at) == before:
         return replace(answer, at=before.at)
@@ -176,7 +176,7 @@ def _planned_record(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord
                 key, "pending", now, plan.waits, before.text_hash, comment_id, trying_since=before.trying_since
             )
         return AnswerRecord(key, "pending", now, plan.waits, comment_id=comment_id)
-    if plan.passed:
+    if plan.is_skipped:
         return AnswerRecord(key, "silent", now, plan.reason, comment_id=comment_id)
     if plan.removed:
         return AnswerRecord(key, "removed", now, DELETED, comment_id=comment_id, question=plan.question)
@@ -197,8 +197,8 @@ def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = Fal
     Until the comment ``is_written``, it counts as showing what both the old and the new text show, so that a false
     quote is still found after a crash.
     """
-    key, stood = plan.thread.id, plan.stood
-    if plan.passed or plan.waits or plan.fault or not isinstance(key, int):
+    key, stood = plan.thread.id, plan.standing
+    if plan.is_skipped or plan.waits or plan.fault or not isinstance(key, int):
         return None
     new = StandingComment(key, now)
     if plan.text and not plan.removed and (plan.own or plan.is_new):

@@ -35,7 +35,7 @@ def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> li
     new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
-        is_full = sum(not other.passed for other in plans) >= MAX_ANSWERS
+        is_full = sum(not other.is_skipped for other in plans) >= MAX_ANSWERS
         planned = plan(thread, state, run, waits=state.limit or run.muted or (FULL if is_full else ""))
         if planned.is_new and not planned.is_counted:
             if run.may_write(new):
@@ -48,14 +48,14 @@ def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> li
 
 def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> CommentPlan:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
-    answer = before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
+    answer = before = state.answers.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, answer, state, run)
     if answer and not reason and thread.id in threads_to_refresh(state.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
         before = replace(answer, state="removed", comment_id=None)
     base = replace(_base_plan(thread, run), answer=Silent(reason), before=before)
     if reason or waits:
-        return replace(base, passed=bool(reason), waits="" if reason else waits)
+        return replace(base, is_skipped=bool(reason), waits="" if reason else waits)
     try:
         planned = _add_own_comment(_add_answer(base, run), state, run)
         if planned.is_new and answer and is_being_posted(answer, state.now) and not _was_deleted(answer, run):
@@ -72,7 +72,7 @@ def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPl
         return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):
         run.memory.stage(Changes(records=(tombstone(base.thread.id, gone, run.now),)))
-    return replace(base, answer=Silent("it is not there any more"), passed=True)
+    return replace(base, answer=Silent("it is not there any more"), is_skipped=True)
 
 
 def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
@@ -90,7 +90,7 @@ def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState
 def _referenced_issues(thread: Thread, run: RunContext) -> list[int]:
     newest = thread.id if isinstance(thread.id, int) else 0
     return [
-        number for number in referenced_numbers(thread, run.place)[: run.settings.references.max] if number <= newest
+        number for number in referenced_numbers(thread, run.address)[: run.settings.references.max] if number <= newest
     ]
 
 
@@ -99,13 +99,13 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, ru
 
     None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
     """
-    before = state.said.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
+    before = state.answers.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
     base = replace(_base_plan(thread, run), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
     if before and is_being_posted(before, state.now):
         return replace(base, waits=BUSY)
-    stood = base.stood or StandingComment(thread.id, run.now)
+    stood = base.standing or StandingComment(thread.id, run.now)
     try:
         planned = _add_answer(base, run, frozenset(stood.shows) - changed)
         is_idle = stood.content == planned.content and before is not None and before.state == "said"
@@ -122,20 +122,20 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, ru
 def _base_plan(thread: Thread, run: RunContext) -> CommentPlan:
     linked = run.memory.state.thread_comments([thread.id]).get(thread.id)
     stood = next((comment for comment in linked.comments if not comment.reply), None) if linked else None
-    return CommentPlan(thread, Silent(""), question=question_hash(thread, run.place), stood=stood)
+    return CommentPlan(thread, Silent(""), question=question_hash(thread, run.address), standing=stood)
 
 
 def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
     """The plan with its answer and the sealed comment. Threads in ``kept`` always count as similar."""
     thread, memory = base.thread, run.memory
-    is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
+    is_false = base.standing is not None and has_false_quotes(base.standing, memory.records(base.standing.shows))
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF), is_false=is_false or _shows_disallowed(base))
     if not base.renews:
         fetch_missing(_referenced_issues(thread, run), run, f"mentioned in issue {thread.id}")
     context = _recall_context(thread, run, kept, looks_again=not base.renews)
-    if base.stood:
-        context = with_pulls(context, visible_pulls(base.stood.pulls, thread, run), thread)
+    if base.standing:
+        context = with_pulls(context, visible_pulls(base.standing.pulls, thread, run), thread)
     others = _organisation_matches(base, context, run)
     context = replace(context, organisation=others[: run.settings.organisation.results])
     base = replace(base, is_false=is_false or _shows_disallowed(base, others))
@@ -151,7 +151,7 @@ def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
 
 def _organisation_matches(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
     """The threads of other repositories to show with the context; in a renewal only if some are shown already."""
-    kept = base.stood.others if base.stood else ()
+    kept = base.standing.others if base.standing else ()
     if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
         return ()
     try:
@@ -162,12 +162,12 @@ def _organisation_matches(base: CommentPlan, context: Context, run: RunContext) 
 
 def _shows_disallowed(base: CommentPlan, allowed: Iterable[OrganisationMatch] = ()) -> bool:
     """Whether the existing comment shows a thread of another repository that is not among the allowed ones."""
-    return base.stood is not None and not {other.key for other in allowed}.issuperset(base.stood.others)
+    return base.standing is not None and not {other.key for other in allowed}.issuperset(base.standing.others)
 
 
 def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
     """What memory knows, with the fixes. Each is looked up once; with ``looks_again`` also later, for its release."""
-    context = recall(thread, run.memory, run.settings, run.place, kept=kept)
+    context = recall(thread, run.memory, run.settings, run.address, kept=kept)
     refs = fix_refs(context)
     stored_fixes = run.memory.fixes(refs)
     due = due_fixes(refs, stored_fixes, run.now)
@@ -178,7 +178,7 @@ def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], 
     if not fixes:
         return context
     run.memory.stage(Changes(fixes=fixes))
-    return with_endings(context, thread, run.memory, run.place)
+    return with_endings(context, thread, run.memory, run.address)
 
 
 def _add_own_comment(planned: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:

@@ -140,7 +140,7 @@ def publish_comment(
     result = replace(result, is_owed=bool(plan.waits), nearest=plan.nearest, renews=plan.renews)
     if plan.fault:
         return with_error(result, plan.fault)
-    if plan.passed or plan.waits:
+    if plan.is_skipped or plan.waits:
         return result
     if mode != "comment" and not plan.takes_out:
         unchanged = _why_not_written(plan)

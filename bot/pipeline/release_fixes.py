@@ -65,7 +65,7 @@ def project_releases(run: RunContext) -> list[Release]:
         if version and not version.day:
             is_early = version.is_early or PRE_RELEASE in entry.labels
             releases.append(Release(tag, version, entry.created_at, is_early))
-    own = main_releases(releases, (run.place.repo or "").rpartition("/")[2].lower())
+    own = main_releases(releases, (run.address.repo or "").rpartition("/")[2].lower())
     return sorted(own, key=lambda release: (release.at or run.now, release.version))
 
 
@@ -152,7 +152,7 @@ def _find_stated(
     ]
     fixes = []
     for key, thread in run.memory.records(likely).items():
-        stated = stated_release(thread, run.place.repo) if isinstance(thread, Thread) else None
+        stated = stated_release(thread, run.address.repo) if isinstance(thread, Thread) else None
         if stated and stated.is_trusted and stated.version in tags:
             tag = tags[stated.version]
             fixes.append(ReleasedFix(key, tag, tag, stated_at=stated.at))

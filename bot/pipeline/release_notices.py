@@ -194,7 +194,7 @@ class _Planning:
         if since is None:
             return False
         if fix.id not in self._reverted:
-            number, commits = number_of(fix.ref), f"/repos/{self.run.place.repo}/commits"
+            number, commits = number_of(fix.ref), f"/repos/{self.run.address.repo}/commits"
             items = self.run.forge.timeline(int(fix.id)) if timeline is None else timeline
             items = [*items, *(self._pull_timeline(number) if number else ())]
             self._reverted[fix.id] = was_reverted(items, since, self.run.forge, commits)

@@ -86,7 +86,7 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
 
 def _covers(plan: CommentPlan, run: RunContext) -> bool:
     """Whether the plan brings the comment up to date. A plan that waits, or is only shown, does not."""
-    return plan.renews or (run.may_post and not (plan.passed or plan.waits or plan.fault))
+    return plan.renews or (run.may_post and not (plan.is_skipped or plan.waits or plan.fault))
 
 
 def _plan_renewal(comment_key: CommentKey, renewals: Renewals, state: RunState, run: RunContext) -> None:

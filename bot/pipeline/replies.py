@@ -232,7 +232,7 @@ def _plan_help(request: ParsedRequest, run: RunContext) -> ReplyPlan:
 def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_silent: bool) -> ReplyPlan:
     """The plan with its reply: the ``sentences`` of these names, then the findings. ``is_silent``: no reply."""
     request = plan.request
-    if is_silent or request.is_told or not (sentences or plan.context.mentioned):
+    if is_silent or request.has_reply or not (sentences or plan.context.mentioned):
         return plan
     names = (*sentences, *(["others_left"] if request.others else []))
     limit = run.settings.commands.searches_per_hour
@@ -276,11 +276,11 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
-    service = QuestionService(run.memory, run.settings, run.place, (request.thread.id,), only, request.at)
+    service = QuestionService(run.memory, run.settings, run.address, (request.thread.id,), only, request.at)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:
-        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, run.place))))[:MAX_THREADS]
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.comment, run.address))))[:MAX_THREADS]
     if numbers:
         fetch_missing(numbers, run, f"asked for in issue {request.thread.id}")
         return about_issue(numbers, replace(service, skip=()))
@@ -294,7 +294,7 @@ def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[Thre
 
 def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
     """The findings, preceded by the issues that the question's comment refers to, as our other comments lack those."""
-    numbers = numbers_in(request.said, run.place)[: run.settings.references.max]
+    numbers = numbers_in(request.comment, run.address)[: run.settings.references.max]
     if not numbers:
         return findings
     fetch_missing(numbers, run, f"mentioned in issue {request.thread.id}")
@@ -308,7 +308,11 @@ def _with_mentioned(findings: Context, request: ParsedRequest, service: Question
 
 def react(request: ParsedRequest, content: str, run: RunContext) -> None:
     """React to the command. A failure is only noted. Not in a discussion, where the reply has to be enough."""
-    if run.settings.mode != "comment" or request.command is None or run.comments_on(request.thread.id) is run.talks:
+    if (
+        run.settings.mode != "comment"
+        or request.command is None
+        or run.comments_on(request.thread.id) is run.discussion_comments
+    ):
         return
     try:
         run.forge.react(request.key, content)

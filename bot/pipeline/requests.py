@@ -29,7 +29,7 @@ class ParsedRequest:
     """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
 
     ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
-    ``is_told``: a reply exists that memory does not know about. ``said`` is the whole comment with a question.
+    ``has_reply``: a reply exists that memory does not know about. ``comment`` is the whole comment with a question.
     """
 
     thread: Thread
@@ -40,8 +40,8 @@ class ParsedRequest:
     question: RecallQuestion | None = None
     others: bool = False
     before: Request | None = None
-    is_told: bool = False
-    said: str = ""
+    has_reply: bool = False
+    comment: str = ""
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ def _mark_replied(thread: Thread, requests: list[ParsedRequest], run: RunContext
     if not requests or not isinstance(thread.id, int):
         return requests
     replied = {run.own.reply_target(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
-    return [replace(request, is_told=request.key in replied) for request in requests]
+    return [replace(request, has_reply=request.key in replied) for request in requests]
 
 
 def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
@@ -201,7 +201,7 @@ def _parse_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
     question = next((parsed for text in texts if (parsed := _parse_question(text, thread.author, run))), None)
-    if question is None or not question.topic or referenced_numbers(replace(thread, comments=()), run.place):
+    if question is None or not question.topic or referenced_numbers(replace(thread, comments=()), run.address):
         return None
     return ParsedRequest(thread, thread.id, thread.author, thread.created_at, question=question)
 
@@ -210,7 +210,7 @@ def _parse_comment(
     thread: Thread, comment: Message, key: int, run: RunContext, has_commands: bool
 ) -> ParsedRequest | None:
     """The request in a comment; commands count only if ``has_commands``."""
-    place = run.place
+    place = run.address
     parsed = commands(comment.text, repo=place.repo, hosts=place.hosts) if has_commands else ()
     if parsed:
         same = [command for command in parsed if command.name == parsed[0].name and command.clear]
@@ -221,13 +221,13 @@ def _parse_comment(
     question = _parse_question(comment.text, comment.author, run)
     if question is None:
         return None
-    return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, said=comment.text)
+    return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, comment=comment.text)
 
 
 def _parse_question(text: str, author: str, run: RunContext) -> RecallQuestion | None:
     if author.casefold() in {login.casefold() for login in run.settings.ignore.people}:
         return None
-    return recall_question(text, run.settings.recall_phrases, repo=run.place.repo, hosts=run.place.hosts)
+    return recall_question(text, run.settings.recall_phrases, repo=run.address.repo, hosts=run.address.hosts)
 
 
 def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:

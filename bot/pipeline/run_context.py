@@ -36,8 +36,8 @@ class RunContext:
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
     stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run reads history if it
     was not started to do so; the next run continues. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read, without ``talks`` none get a comment, and without ``organisation`` no other
-    repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
+    ``discussions`` none are read, without ``discussion_comments`` none get a comment, and without ``organisation`` no
+    other repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
     """
 
     memory: Memory
@@ -46,7 +46,7 @@ class RunContext:
     own: OwnCommentRule
     settings: Settings
     renderer: Renderer
-    place: RepositoryAddress
+    address: RepositoryAddress
     fixes: FixFinder
     pages: tuple[PageSource, ...]
     now: datetime
@@ -60,7 +60,7 @@ class RunContext:
     reading_seconds: float = FIRST_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
     discussions: DiscussionReader | None = None
-    talks: DiscussionComments | None = None
+    discussion_comments: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
     checks_others: bool = False
 
@@ -71,11 +71,11 @@ class RunContext:
 
     def comments_on(self, key: ThreadId) -> CommentClient:
         """The client for comments on this thread: GraphQL for a discussion, REST for everything else."""
-        if self.talks is None or not isinstance(key, int):
+        if self.discussion_comments is None or not isinstance(key, int):
             return self.forge
         record = self.memory.records([key]).get(key)
         is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION
-        return self.talks if is_discussion or self.talks.has_listed(key) else self.forge
+        return self.discussion_comments if is_discussion or self.discussion_comments.has_listed(key) else self.forge
 
     def current_time(self) -> datetime:
         """The time by the run's clock; later than ``now`` in a long run."""
@@ -106,19 +106,19 @@ POSTING_WINDOW = timedelta(minutes=2)
 class RunState:
     """Everything known when deciding which threads to answer.
 
-    ``said`` holds earlier answers, ``settled`` those whose new state is not in memory yet. ``late`` are fresh threads
-    read as history, which are not in ``updates``. ``requested``: what people asked for in this run. ``is_first``:
-    memory was empty, so it does not know earlier answers. ``limit``: why this run can send GitHub no more requests, ""
-    if it can. ``discussions``: how far this run read the discussions.
+    ``answers`` holds earlier answers, ``updated_answers`` those whose new state is not in memory yet. ``from_history``
+    are fresh threads read as history, which are not in ``updates``. ``requested``: what people asked for in this run.
+    ``is_first``: memory was empty, so it does not know earlier answers. ``limit``: why this run can send GitHub no more
+    requests, "" if it can. ``discussions``: how far this run read the discussions.
     """
 
     event: Event
     updates: Updates
     now: datetime
-    place: RepositoryAddress
-    said: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
-    settled: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
-    late: tuple[ThreadId, ...] = ()
+    address: RepositoryAddress
+    answers: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
+    updated_answers: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
+    from_history: tuple[ThreadId, ...] = ()
     requested: tuple[Request, ...] = ()
     is_first: bool = False
     within: timedelta = ANSWER_AGE

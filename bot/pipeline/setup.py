@@ -160,7 +160,7 @@ def build_run_context(
             own=own,
             settings=settings,
             renderer=renderer,
-            place=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
+            address=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
             now=now,
@@ -171,7 +171,7 @@ def build_run_context(
             report_fault=listener.report_fault,
             is_dry=loaded.is_dry,
             discussions=DiscussionReader(graphql, own, forge.budget),
-            talks=DiscussionComments(forge, site.repository),
+            discussion_comments=DiscussionComments(forge, site.repository),
         )
     finally:
         memory.close()

@@ -190,8 +190,8 @@ class DigestSource:
     clusters: tuple[Cluster, ...]
     library: Library
     settings: Settings
-    place: RepositoryAddress
-    asked: DigestRequest
+    address: RepositoryAddress
+    request: DigestRequest
     uncompared: int = 0
 
     def prepare(self) -> DigestSource:
@@ -210,7 +210,7 @@ class DigestSource:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
 
     def is_recent(self, moment: datetime | None) -> bool:
-        return moment is not None and self.asked.since <= moment <= self.asked.until
+        return moment is not None and self.request.since <= moment <= self.request.until
 
     def members(self, cluster: Cluster) -> list[ClusterMember]:
         """The members of a cluster that may be shown, newest first."""
@@ -232,12 +232,12 @@ def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda
     source = source.prepare()
     items_by_section = {name: list(find_items(source, tick)) for name, find_items in _SECTIONS.items()}
     return MaintainerReport(
-        repo=source.place.repo or "",
-        since=source.asked.since,
-        until=source.asked.until,
+        repo=source.address.repo or "",
+        since=source.request.since,
+        until=source.request.until,
         threads=len(source.cards),
         sections=tuple(
-            DigestSection(name, tuple(items[: source.asked.limit]), len(items))
+            DigestSection(name, tuple(items[: source.request.limit]), len(items))
             for name, items in items_by_section.items()
         ),
         notes=tuple(_notes(source)),
@@ -264,7 +264,7 @@ def _possibly_back(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     for card in islice(_newest(candidates, lambda card: card.created_at), COMPARED):
         tick(1)
         thread = threads(source.library, [card.id], None).get(card.id)
-        version = reported_version(thread, source.place.repo) if thread else ""
+        version = reported_version(thread, source.address.repo) if thread else ""
         has_fixes = version and any(
             compare_versions(version, release, None, first_fixed) == "same or newer" for release in releases
         )
@@ -292,8 +292,8 @@ def _find_fixed_matches(thread: Thread, source: DigestSource) -> list[Match]:
     library, troubleshooting = source.library, source.settings.troubleshooting
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()))
     limits = Limits(troubleshooting.similarity_threshold, EVIDENCE, 0, troubleshooting.total_budget_chars)
-    similar = find_similar(thread, library, None, wrong, limits, source.place.repo)
-    context = with_endings(Context(seen_before=similar.seen), thread, library, source.place)
+    similar = find_similar(thread, library, None, wrong, limits, source.address.repo)
+    context = with_endings(Context(seen_before=similar.seen), thread, library, source.address)
     matches = [match for match in context.seen_before if match.may_be_back and match.id in source.cards]
     requests = library.requests([match.id for match in matches])
     return [match for match in matches if thread.id not in wrong_matches_for(requests.get(match.id, ()))]
@@ -321,7 +321,7 @@ def _cluster_item(cluster: Cluster, facts: tuple[str, ...], source: DigestSource
     others = [member for member in source.members(cluster) if member.id != cluster.canonical]
     evidence = tuple(EvidenceIssue(source.cards[member.id], member.why) for member in others[:EVIDENCE])
     left = len(others) - len(evidence) + cluster.total - len(cluster.members)
-    weeks = count_by_week(cluster.times, source.asked.until)
+    weeks = count_by_week(cluster.times, source.request.until)
     return DigestItem(card, cluster.last, facts, evidence, left, _ending_quote(card), weeks)
 
 
@@ -360,10 +360,10 @@ def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     decisions = [
         (card, ruling) for card in on_github for ruling in card.decisions if ruling.at and source.is_recent(ruling.at)
     ]
-    for card, ruling in _newest(decisions, lambda pair: pair[1].at or source.asked.since):
+    for card, ruling in _newest(decisions, lambda pair: pair[1].at or source.request.since):
         later = (f"superseded by {ruling.superseded_by}",) if ruling.superseded_by else ()
         quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
-        yield DigestItem(card, ruling.at or source.asked.since, later, quote=quote)
+        yield DigestItem(card, ruling.at or source.request.since, later, quote=quote)
 
 
 def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
@@ -397,7 +397,9 @@ def _is_documented(cluster: Cluster, source: DigestSource) -> bool:
     questions = [
         one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= LEAST_TERMS
     ]
-    return not questions or any(find_pages(thread, source.library, page_settings, source.place) for thread in questions)
+    return not questions or any(
+        find_pages(thread, source.library, page_settings, source.address) for thread in questions
+    )
 
 
 def _has_pages(source: DigestSource) -> bool:
@@ -438,7 +440,7 @@ def _duplicate_quote(thread: Thread, source: DigestSource) -> Passage | None:
     target = source.repeats[thread.id]
     opening = Message(thread.author, thread.role, thread.created_at, thread.body)
     for message in reversed((opening, *thread.comments)):
-        line = next((one for one in message.text.split("\n") if _names_original(one, target, source.place.repo)), "")
+        line = next((one for one in message.text.split("\n") if _names_original(one, target, source.address.repo)), "")
         if line and not message.is_bot:
             unmarked = any(e.name == "unmarked_as_duplicate" and e.at >= message.created_at for e in thread.events)
             words = line.strip()

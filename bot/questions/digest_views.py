@@ -66,7 +66,7 @@ def _item(item: DigestItem, home: str) -> Item:
     more = f" and {item.left:,} more" if item.left else ""
     evidence = (f"{', '.join(issues)}{more}",) if issues else ()
     quoted = f"{quote_source(item)}: “{one_line(item.quote.text)}”" if item.quote else ""
-    return Item(item.card, url_of(item.card, home), why=(*item.facts, *evidence), said=quoted)
+    return Item(item.card, url_of(item.card, home), why=(*item.facts, *evidence), decision=quoted)
 
 
 def _section_row(section: DigestSection, home: str) -> Row:

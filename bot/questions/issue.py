@@ -124,7 +124,7 @@ class RelatedThread(NamedTuple):
     """A thread that an answer names; ``how``: mentioned, seen before, or open now."""
 
     how: str
-    one: Mention | Match
+    match: Mention | Match
     similarity: float
     why: tuple[str, ...]
 

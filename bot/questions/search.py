@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ThreadHits(NamedTuple):
     """The threads that a search found, best first, what was said there, and the threads one link away."""
 
-    found: tuple[CardHit, ...]
-    near: tuple[Hop, ...] = ()
+    hits: tuple[CardHit, ...]
+    linked: tuple[Hop, ...] = ()
     passages: Mapping[CardId, Passage] = {}
 
 

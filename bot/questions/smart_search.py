@@ -198,8 +198,8 @@ def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
             candidate = pool.get(hit.card)
             if candidate is not None:
                 candidate.text_score, candidate.terms = shares[hit.card.id], hit.terms
-    if len(signals.telling) >= _MIN_BRANCH_TERMS:
-        for hit in pool.cards.search(signals.telling, limit=CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_PART):
+    if len(signals.distinctive) >= _MIN_BRANCH_TERMS:
+        for hit in pool.cards.search(signals.distinctive, limit=CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_PART):
             candidate = pool.get(hit.card)
             if candidate is not None and len(hit.terms) >= _MIN_BRANCH_TERMS:
                 candidate.has_evidence = True
@@ -318,6 +318,6 @@ def _age_reason(age: timedelta) -> str:
 
 
 def _unused_signals(checkout: Worktree, signals: WorktreeQuery) -> tuple[str, ...]:
-    says_nothing = checkout.branch and not signals.telling and not signals.tickets
+    says_nothing = checkout.branch and not signals.distinctive and not signals.tickets
     more = ("branch: its name has no telling word",) if says_nothing else ()
     return (*checkout.unused, *more)

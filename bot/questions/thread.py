@@ -39,8 +39,8 @@ class ThreadAnswer(NamedTuple):
 
     thread: Thread
     card: Card
-    said: ConversationPart
-    near: tuple[Hop, ...] = ()
+    conversation: ConversationPart
+    neighbours: tuple[Hop, ...] = ()
 
 
 def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards) -> ThreadAnswer:
@@ -49,7 +49,7 @@ def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards
         return answer
     from bot.questions.related import expand
 
-    return answer._replace(near=expand([thread.id], cards))
+    return answer._replace(neighbours=expand([thread.id], cards))
 
 
 def conversation(thread: Thread, chars: int) -> ConversationPart:

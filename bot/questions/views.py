@@ -253,14 +253,14 @@ MESSAGE = (
 """A message of a thread, read from its `bot.domain.thread.Message`."""
 
 RELATED = (
-    Field("id", KEY, lambda each, _: each.one.id),
-    Field("cite", TEXT, lambda each, _: citation(each.one.id)),
+    Field("id", KEY, lambda each, _: each.match.id),
+    Field("cite", TEXT, lambda each, _: citation(each.match.id)),
     Field("how", {"enum": ["mentioned", "seen before", "open now"]}),
-    Field("state", TEXT, lambda each, _: each.one.state),
+    Field("state", TEXT, lambda each, _: each.match.state),
     Field("similarity", SCORE, lambda each, _: round(each.similarity, 2)),
-    Field("outcome", TEXT, lambda each, _: each.one.outcome.kind.value),
-    Field("fix", TEXT, lambda each, _: each.one.fix.ref if each.one.fix else each.one.outcome.fix or ""),
-    Field("title", TEXT, lambda each, _: each.one.title[:MAX_TITLE]),
+    Field("outcome", TEXT, lambda each, _: each.match.outcome.kind.value),
+    Field("fix", TEXT, lambda each, _: each.match.fix.ref if each.match.fix else each.match.outcome.fix or ""),
+    Field("title", TEXT, lambda each, _: each.match.title[:MAX_TITLE]),
     Field("why", TEXTS, lambda each, _: list(each.why)),
 )
 """A thread in an answer about an issue, read from its `bot.questions.issue.RelatedThread`."""
@@ -366,7 +366,7 @@ def session_hit_row(hit: SessionHit) -> Row:
 
 def session_item(hit: SessionHit) -> Item:
     passage = hit.passage
-    return Item(session_card(hit.outline), "", passage.score, (_speaker_note(passage),), said=passage.text)
+    return Item(session_card(hit.outline), "", passage.score, (_speaker_note(passage),), decision=passage.text)
 
 
 def _speaker_note(passage: SessionPassage) -> str:
@@ -375,15 +375,15 @@ def _speaker_note(passage: SessionPassage) -> str:
 
 
 class Item(NamedTuple):
-    """A thread in a list. ``words`` of the search are highlighted in its title; ``said`` is the decision to show, if
-    any; ``passage`` says in one line who said what about the words, and when."""
+    """A thread in a list. ``words`` of the search are highlighted in its title; ``decision`` is the decision to show,
+    if any; ``passage`` says in one line who said what about the words, and when."""
 
     card: Card
     url: str
     score: float | None = None
     why: tuple[str, ...] = ()
     words: str = ""
-    said: str = ""
+    decision: str = ""
     passage: str = ""
 
 
@@ -408,8 +408,8 @@ def _passage_line(card: Card, message: MessageHit | None, passage: Passage | Non
 
 def decision_item(thread: RankedThread, home: str) -> Item:
     ruling = thread.card.decisions[0]
-    later = superseding_url(thread.card, ruling, home)
-    return ranked_item(thread, home)._replace(said=f"superseded by {later}: {ruling.text}" if later else ruling.text)
+    url = superseding_url(thread.card, ruling, home)
+    return ranked_item(thread, home)._replace(decision=f"superseded by {url}: {ruling.text}" if url else ruling.text)
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
@@ -422,9 +422,9 @@ def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
             words=words,
             passage=_passage_line(hit.card, hit.message, hits.passages.get(hit.card.id)),
         )
-        for hit in hits.found
+        for hit in hits.hits
     ]
-    linked = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.near]
+    linked = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.linked]
     return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", linked)]
 
 
@@ -494,7 +494,7 @@ def line_of(item: Item) -> str:
     kind = item.card.kind.traits
     state = item.card.state if kind.has_state else kind.noun
     cells = [one_line(str(item.card.id)), state, score, one_line(item.card.title)]
-    return "\t".join([*cells, *(one_line(each) for each in ("; ".join(item.why), item.said) if each)])
+    return "\t".join([*cells, *(one_line(each) for each in ("; ".join(item.why), item.decision) if each)])
 
 
 COLUMNS = "id\tstate\tscore\ttitle\treasons\tdecision"

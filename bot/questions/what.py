@@ -87,7 +87,7 @@ def _tasks(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
 
 def _with_branch_words(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> list[RankedThread]:
     """Open issues whose title shares a word with both the branch's name and the title of a hit."""
-    shared_terms = {term for one in hits for term in terms(one.card.title)} & query.telling.keys()
+    shared_terms = {term for one in hits for term in terms(one.card.title)} & query.distinctive.keys()
     if not shared_terms:
         return []
     found = cards.search(dict.fromkeys(shared_terms, 1.0), limit=SHOWN, keep=_is_task)

@@ -62,14 +62,14 @@ _SCOPE = re.compile(r"[a-z]{2,12}(?:\([^)\n]{1,40}\))?!?: ")
 class WorktreeQuery:
     """The query derived from a checkout.
 
-    ``weights`` maps the terms to search for to their weights (> 0); ``telling`` has only those of the branch's name.
-    ``tickets`` are the numbers that the branch names, ``mentioned`` those in the messages of its own commits.
+    ``weights`` maps the terms to search for to their weights (> 0); ``distinctive`` has only those of the branch's
+    name. ``tickets`` are the numbers that the branch names, ``mentioned`` those in the messages of its own commits.
     ``files`` are the paths at work, those changed since the last commit first. ``text`` has the words as they are
     written; ``used`` names the parts of the checkout that the query uses.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    telling: Mapping[str, float] = field(default_factory=dict)
+    distinctive: Mapping[str, float] = field(default_factory=dict)
     tickets: tuple[int, ...] = ()
     mentioned: tuple[int, ...] = ()
     files: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def worktree_query(checkout: Worktree) -> WorktreeQuery:
     files = (*checkout.modified, *checkout.staged, *(checkout.recent if checkout.is_own else ()))
     return WorktreeQuery(
         weights=dict(list(weights.items())[-2 * _MAX_WORDS :]),
-        telling=telling,
+        distinctive=telling,
         tickets=tickets,
         mentioned=tuple(number for number in mentioned if number not in tickets),
         files=tuple(dict.fromkeys(files))[:MAX_FILES],

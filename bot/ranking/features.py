@@ -127,14 +127,14 @@ class SharedText:
 class RankedHit(NamedTuple):
     """A hit with its question: everything that the scalar form of a feature may use.
 
-    ``best`` is the highest score of all hits, ``place`` the rank of this score, from 1. ``text`` is known only for the
+    ``best`` is the highest score of all hits, ``rank`` the rank of this score, from 1. ``text`` is known only for the
     few candidates that are read.
     """
 
     hit: Hit
-    asked: RankingQuery
+    query: RankingQuery
     best: float = 0.0
-    place: int = 1
+    rank: int = 1
     text: SharedText = SharedText()
 
 
@@ -197,36 +197,36 @@ def _cosine_feature(name: str, about: str, source: str) -> Feature:
 
 
 def _age(ranked: RankedHit) -> float:
-    return _days(ranked.hit.entry.created_at, ranked.asked.at)
+    return _days(ranked.hit.entry.created_at, ranked.query.at)
 
 
 def _closed(ranked: RankedHit) -> float:
-    closed_at = ranked.hit.entry.closed_since(ranked.asked.at)
-    return _days(closed_at, ranked.asked.at) if closed_at else 0.0
+    closed_at = ranked.hit.entry.closed_since(ranked.query.at)
+    return _days(closed_at, ranked.query.at) if closed_at else 0.0
 
 
 def _title_found(ranked: RankedHit) -> float:
-    return _weight(title_terms(ranked.hit.entry.title) & ranked.asked.body, ranked.asked) / ranked.asked.rarest
+    return _weight(title_terms(ranked.hit.entry.title) & ranked.query.body, ranked.query) / ranked.query.rarest
 
 
 def _title_covered(ranked: RankedHit) -> float:
     words = title_terms(ranked.hit.entry.title)
-    shared = (words & ranked.asked.title) | (words & ranked.asked.body)
-    known = _weight(shared, ranked.asked)
-    unknown = USUAL_RARITY * ranked.asked.rarest * (len(words) - len(shared))
+    shared = (words & ranked.query.title) | (words & ranked.query.body)
+    known = _weight(shared, ranked.query)
+    unknown = USUAL_RARITY * ranked.query.rarest * (len(words) - len(shared))
     return known / (known + unknown) if known > 0 else 0.0
 
 
 def _title_overlap(ranked: RankedHit) -> float:
     words = title_terms(ranked.hit.entry.title)
-    shared = len(words & ranked.asked.title)
-    union = len(words) + len(ranked.asked.title) - shared
+    shared = len(words & ranked.query.title)
+    union = len(words) + len(ranked.query.title) - shared
     return shared / union if union else 0.0
 
 
 def _titles(ranked: RankedHit) -> float:
-    total = _weight(ranked.asked.title, ranked.asked)
-    covered = _weight(ranked.asked.title & ranked.text.words, ranked.asked) / total if total else 0.0
+    total = _weight(ranked.query.title, ranked.query)
+    covered = _weight(ranked.query.title & ranked.text.words, ranked.query) / total if total else 0.0
     return (covered + _title_covered(ranked)) / 2
 
 
@@ -263,7 +263,7 @@ ORDER_FEATURES = (
         "open",
         "1 where the older thread was open",
         ENTRY,
-        lambda one: float(one.hit.entry.closed_since(one.asked.at) is None),
+        lambda one: float(one.hit.entry.closed_since(one.query.at) is None),
         lambda docs: (docs.closed == 0).astype(float),
         is_circumstance=True,
     ),
@@ -304,13 +304,13 @@ ORDER_FEATURES = (
         "length_ratio",
         "distance of the logarithms of both lengths",
         ENTRY,
-        lambda one: abs(log1p(one.hit.entry.length) - log1p(one.asked.length)),
+        lambda one: abs(log1p(one.hit.entry.length) - log1p(one.query.length)),
     ),
     Feature(
         "same_author",
         "1 where one person wrote both",
         ENTRY,
-        lambda one: float(one.hit.entry.author == one.asked.author),
+        lambda one: float(one.hit.entry.author == one.query.author),
     ),
 )
 """The features that order candidates."""
@@ -323,7 +323,7 @@ CONFIDENCE_FEATURES = (
         TERMS,
         lambda one: log(max(LEAST_SHARE, one.hit.share)),
     ),
-    Feature("place", "1/n for the n-th highest score", TERMS, lambda one: 1 / one.place),
+    Feature("place", "1/n for the n-th highest score", TERMS, lambda one: 1 / one.rank),
     Feature(
         "errors",
         "ln(1 + adjacent words in lines about a failure that both have and few others)",

@@ -104,7 +104,7 @@ class RankedCandidates:
     """
 
     candidates: tuple[Candidate, ...]
-    asked: RankingQuery
+    query: RankingQuery
     model: RankingWeights
     scores: tuple[float, ...] = ()
 
@@ -112,7 +112,7 @@ class RankedCandidates:
         """The candidate with its confidence and similarity, given what a comparison of the texts found."""
         hit = candidate.hit
         place = 1 + len(self.scores) - bisect_right(self.scores, hit.score)
-        evidence = measure(CONFIDENCE_FEATURES, RankedHit(hit, self.asked, place=place, text=text))
+        evidence = measure(CONFIDENCE_FEATURES, RankedHit(hit, self.query, rank=place, text=text))
         confidence = self.model.probability(evidence)
         similarity = self.model.similarity(confidence)
         return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)

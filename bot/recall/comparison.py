@@ -32,15 +32,15 @@ class Comparison:
     """What the question shares with an older text, without what many threads share.
 
     ``errors`` counts the sequences of three words in lines about a failure. ``text`` is the question's text without the
-    shared lines that many threads have. ``words`` are the terms of the older text, ``said`` those in its prose or code.
-    ``is_same``: both texts are the same, nearly word for word.
+    shared lines that many threads have. ``words`` are the terms of the older text, ``prose_words`` those in its prose
+    or code. ``is_same``: both texts are the same, nearly word for word.
     """
 
     shared: SharedSignals
     errors: int
     text: str
     words: frozenset[str]
-    said: frozenset[str]
+    prose_words: frozenset[str]
     is_same: bool
 
 
@@ -96,7 +96,7 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
 
     for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
         specific = [run for run in older_runs if is_specific(run.terms)]
-        common = {run.line.place for run in older_runs if run.is_most and run not in specific}
+        common = {run.line.position for run in older_runs if run.is_most and run not in specific}
         yield Comparison(
             signals.only(is_specific),
             len(trigrams(run for run in specific if run.line.fails)),
@@ -130,12 +130,12 @@ Words = tuple[str, ...]
 
 
 class TextLine(NamedTuple):
-    """The words of a line in lower case, without numbers and addresses; ``place`` is its number in the text.
+    """The words of a line in lower case, without numbers and addresses; ``position`` is its number in the text.
 
     ``fails``: it is about a failure.
     """
 
-    place: int
+    position: int
     words: Words
     fails: bool
 

@@ -154,7 +154,7 @@ def judge_elsewhere(thread: Thread, found: ElsewhereCandidates) -> list[RankedEl
 
     Those that share only a form, a link, a banner, or common words are left out.
     """
-    query, ours = found.ranked.asked, opening(thread.title, thread.body)
+    query, ours = found.ranked.query, opening(thread.title, thread.body)
     alike = sorted(found.ranked.candidates, key=lambda c: -c.likeness)
     near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS][: 2 * READ]
     judged = []

@@ -208,15 +208,15 @@ def judge_candidates(
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     pairs = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     judged = []
-    comparisons = compare(thread, [text for _, text in pairs], ranking.asked, library)
+    comparisons = compare(thread, [text for _, text in pairs], ranking.query, library)
     for (candidate, _), comparison in zip(pairs, comparisons, strict=True):
         why = reasons(
             comparison.text,
             comparison.shared,
-            telling_words(candidate.hit, comparison.said, ranking.asked),
+            telling_words(candidate.hit, comparison.prose_words, ranking.query),
             is_same=comparison.is_same,
         )
-        is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
+        is_rare = ranking.query.is_rare(rare_terms(candidate.hit, ranking.query), LEAST_RARITY)
         if comparison.shared != SharedSignals() or is_rare:
             has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
             text = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)

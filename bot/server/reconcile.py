@@ -350,7 +350,7 @@ class RepositoryRun:
         if digests.is_due(repository) and not memory.state.manifest.reading:
             self.run_log.on_stage("digest")
             request = DigestRequest(bot.now - DIGEST_TIME, bot.now)
-            digests.store(repository, digest_of_memory(memory, bot.settings, bot.place, request))
+            digests.store(repository, digest_of_memory(memory, bot.settings, bot.address, request))
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether an earlier event of this run already did the work for this one."""

@@ -77,7 +77,7 @@ class Portion(NamedTuple):
     next time. ``marks`` say what the sessions worked on. ``is_last``: the file ended before the portion was full.
     """
 
-    said: tuple[tuple[str, Utterance], ...]
+    messages: tuple[tuple[str, Utterance], ...]
     cursor: Cursor
     lines: int
     unfinished: int

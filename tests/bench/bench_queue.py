@@ -226,7 +226,7 @@ def urgent(url: str) -> list[float]:
             own.end(work, [Result(each.seq, "done", "") for each in work.deliveries], RunReport())
 
     threads = [
-        threading.Thread(target=Worker(own, lambda lease, own=own: run(own, lease), stop, JOBS).live)
+        threading.Thread(target=Worker(own, lambda lease, own=own: run(own, lease), stop, JOBS).run_until_stopped)
         for _, own in workers
     ]
     for thread in threads:

@@ -114,7 +114,7 @@ def main() -> None:
                 for one in asked:
                     weights = {term: float(count) for term, count in Counter(terms(one.words)).items()}
                     old = cache.search(weights, limit=SHOWN, floor=LEAST_PART)
-                    new = search_memory(WordSearch(one.words, limit=SHOWN), cache).found
+                    new = search_memory(WordSearch(one.words, limit=SHOWN), cache).hits
                     ranks[kind, "before"].append(rank((hit.card.id for hit in old), one.thread))
                     ranks[kind, "after"].append(rank((hit.card.id for hit in new), one.thread))
         print(f"{archive.name}: {len(threads):,} threads, {cache.messages:,} messages", flush=True)

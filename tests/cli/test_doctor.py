@@ -342,7 +342,7 @@ def test_without_a_token_no_token_is_refused(fault: ForgeError) -> None:
 def test_what_git_reads_is_no_wrong_name_though_there_is_no_branch_yet() -> None:
     unseen = GitHubFacts(fault=Gone("no", certain=False))
     for tip, level in ((None, "note"), (StoreError("no"), "error")):
-        told = judge(SetupFacts(PLACE, NOW, tip=tip, forge=unseen))
+        told = judge(SetupFacts(PLACE, NOW, tip=tip, api=unseen))
         assert of("repository", told)[0].level == level
 
 
@@ -491,7 +491,7 @@ def test_a_token_goes_to_no_server_that_only_the_checkout_names(
     monkeypatch.chdir(tmp_path)
     wanted, refused = doctor_options(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
     assert (wanted.token == "ghp_canary", bool(refused)) == (sent, not sent)
-    assert (wanted.place.repository, wanted.checkout) == (REPOSITORY, tmp_path)
+    assert (wanted.target.repository, wanted.checkout) == (REPOSITORY, tmp_path)
 
 
 def test_a_token_is_looked_for_in_the_order_of_try() -> None:

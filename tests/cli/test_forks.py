@@ -51,7 +51,7 @@ def test_upstream_counts_before_origin_and_that_before_others(
     wanted, _ = doctor_options(parser().parse_args(["doctor"]), {})
     place = inspect_checkout(checkout)
     assert (found.name, place.remote) == (counts, counts)
-    assert found.repo == wanted.place.repository == place.repository
+    assert found.repo == wanted.target.repository == place.repository
 
 
 def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(checkout: Path, call: Run) -> None:

@@ -159,7 +159,7 @@ def test_what_a_person_deleted_is_not_written_again(room: Room) -> None:
 
 def test_what_waits_or_is_passed_by_touches_nothing(room: Room) -> None:
     assert room.say(replace(room.plan(OTHER, TEXT), waits="later")) == ("silent", "later")
-    assert room.say(replace(room.plan(None, TEXT), passed=True)) == ("silent", "nothing is close")
+    assert room.say(replace(room.plan(None, TEXT), is_skipped=True)) == ("silent", "nothing is close")
     fault = Unreachable("no answer")
     told = publish_comment(replace(room.plan(), waits="no answer", fault=fault), room.client, OWN, "comment")
     assert (told.action, told.error) == ("failed", fault)
@@ -167,7 +167,7 @@ def test_what_waits_or_is_passed_by_touches_nothing(room: Room) -> None:
 
 
 def test_only_what_waits_is_owed(room: Room) -> None:
-    plans = (room.plan(), replace(room.plan(), waits="later"), replace(room.plan(None), passed=True))
+    plans = (room.plan(), replace(room.plan(), waits="later"), replace(room.plan(None), is_skipped=True))
     assert [publish_comment(plan, room.client, OWN, "comment").is_owed for plan in plans] == [False, True, False]
     fault = replace(room.plan(), waits="no answer", fault=Unreachable("no answer"))
     assert publish_comment(fault, room.client, OWN, "comment").is_owed
@@ -290,7 +290,7 @@ def test_what_waits_stays_promised_whatever_stands() -> None:
 
 
 def test_a_thread_that_is_passed_by_keeps_what_was_said() -> None:
-    passed = replace(SILENT, passed=True)
+    passed = replace(SILENT, is_skipped=True)
     assert promise(replace(passed, before=SAID), NOW, "comment") == SAID
     assert kept(passed) == ("silent", "", None, "")
     assert kept(replace(passed, before=PENDING)) == ("silent", "", None, "")

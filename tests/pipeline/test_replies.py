@@ -89,7 +89,7 @@ class Office:
             own=self.own,
             settings=self.settings,
             renderer=self.renderer,
-            place=RepositoryAddress(REPO),
+            address=RepositoryAddress(REPO),
             fixes=FixFinder(forge, REPO),
             pages=(),
             now=datetime.fromisoformat(self.github.clock.now),

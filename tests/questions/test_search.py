@@ -46,7 +46,7 @@ def search(text: str, choice: SearchFilter = EVERYTHING, limit: int = 10) -> Thr
 
 
 def ids(text: str) -> list[CardId]:
-    return [one.card.id for one in search(text).found]
+    return [one.card.id for one in search(text).hits]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_threads_are_found_by_what_was_said_and_by_whom(text: str, found: list[C
 
 
 def test_filters_of_the_command_line_and_qualifiers_both_hold() -> None:
-    assert search("slow is:open", SearchFilter("closed")).found == ()
-    assert [one.card.id for one in search("slow", SearchFilter("closed")).found] == [1]
+    assert search("slow is:open", SearchFilter("closed")).hits == ()
+    assert [one.card.id for one in search("slow", SearchFilter("closed")).hits] == [1]
 
 
 def test_a_thread_that_says_it_in_its_title_stays_first() -> None:

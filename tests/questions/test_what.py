@@ -93,7 +93,7 @@ def test_a_decision_that_stands_is_told_before_a_newer_one_that_was_superseded()
     standing, superseded = ruling("Old.", 9), ruling("New.", 1)._replace(superseded_by="#51")
     for rulings, told in (((standing, superseded), "Old."), ((superseded,), "superseded by #51: New.")):
         found = find_related(FilesRequest(("a.py",), NOW), Shelf([card(1, files=("a.py",), decisions=rulings)]))
-        assert [decision_item(one, "").said for one in found.decisions] == [told]
+        assert [decision_item(one, "").decision for one in found.decisions] == [told]
 
 
 def test_related_names_the_threads_of_files_those_with_most_of_them_first() -> None:

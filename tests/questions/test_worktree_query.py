@@ -60,7 +60,7 @@ def test_versions_dates_and_other_numbers_name_no_ticket(branch: str) -> None:
 
 
 def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
-    assert set(worktree_query(Worktree(branch="fix/42-session_timeout.login")).telling) == {
+    assert set(worktree_query(Worktree(branch="fix/42-session_timeout.login")).distinctive) == {
         "session",
         "timeout",
         "login",
@@ -69,17 +69,17 @@ def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
 
 @pytest.mark.parametrize("branch", ["wip", "fix/update-test", "feature/new-changes", "test-merge", "patch-1", ""])
 def test_a_branch_of_generic_words_asks_for_nothing(branch: str) -> None:
-    assert not worktree_query(Worktree(branch=branch)).telling
+    assert not worktree_query(Worktree(branch=branch)).distinctive
 
 
 def test_the_first_part_of_a_branch_may_be_a_persons_name_and_counts_little() -> None:
-    telling = worktree_query(Worktree(branch="monalisa/session-timeout")).telling
+    telling = worktree_query(Worktree(branch="monalisa/session-timeout")).distinctive
     assert telling["monalisa"] < telling["session"] / 2
 
 
 def test_every_thread_is_about_the_project_so_its_name_is_no_telling_word() -> None:
     signs = worktree_query(Worktree(branch="linkbarn-python-login", project="linkbarn", language="python"))
-    assert set(signs.telling) == {"login"}
+    assert set(signs.distinctive) == {"login"}
     assert signs.weights["linkbarn"] < signs.weights["login"] / 10
 
 

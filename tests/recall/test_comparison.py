@@ -30,7 +30,7 @@ def build_logs(count: int) -> list[Thread]:
 def beside(memory: Memory, asked: Thread, *keys: int) -> list[Comparison]:
     found = find_candidates(asked, memory, None, ())
     others = [one for key in keys if isinstance(one := memory.records([key])[key], Thread)]
-    return list(compare(asked, others, found.asked, memory))
+    return list(compare(asked, others, found.query, memory))
 
 
 def whys(memory: Memory, asked: Thread) -> dict[object, tuple[str, ...]]:
@@ -86,7 +86,7 @@ class Uncounted(RedactedLibrary):
 def test_what_nobody_counted_is_common(remember: Remember) -> None:
     memory = remember(*build_logs(1))
     found: RankedCandidates = find_candidates(ASKED, memory, None, ())
-    (both,) = compare(ASKED, [build_logs(1)[0]], found.asked, Uncounted(memory))
+    (both,) = compare(ASKED, [build_logs(1)[0]], found.query, Uncounted(memory))
     assert (both.errors, both.shared.errors) == (0, ())
 
 
@@ -108,8 +108,8 @@ def test_a_word_counts_as_said_only_where_prose_or_code_of_the_older_text_has_it
     (both,) = beside(
         remember(older), thread(500, "The relay closes", "The falcon and the walrus install a mirror."), 90
     )
-    assert both.said >= {"walrus", "relay"}
-    assert both.said.isdisjoint({"falcon", "instal", "mirror"})
+    assert both.prose_words >= {"walrus", "relay"}
+    assert both.prose_words.isdisjoint({"falcon", "instal", "mirror"})
 
 
 def test_two_copies_of_a_form_about_other_things_are_not_the_same_text(remember: Remember) -> None:

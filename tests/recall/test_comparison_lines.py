@@ -41,7 +41,7 @@ def test_what_fails_is_compared_with_what_fails_and_all_else_with_everything() -
 
 def test_a_run_says_whether_it_is_most_of_its_line() -> None:
     found = runs("checking for gcc\nwe were checking for gcc in all those places", "checking for gcc")
-    assert [(run.line.place, run.is_most) for run in found] == [(0, True), (1, False)]
+    assert [(run.line.position, run.is_most) for run in found] == [(0, True), (1, False)]
     assert found[0].terms == frozenset({"check", "gcc"})
 
 

@@ -228,7 +228,7 @@ def test_any_bytes_are_read_and_the_counts_add_up(
         portion = read_portion(file, cursor, most)
         assert portion.cursor.offset >= cursor.offset
         cursor, is_last, count = portion.cursor, portion.is_last, count + portion.lines
-        said += portion.said
+        said += portion.messages
     broken = 0
     pieces = data.split(b"\n")
     for piece in pieces:
@@ -254,13 +254,13 @@ def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
     with path.open("ab") as handle:
         handle.write(line(ISSUE_AGENT[5])[:20])
     half = read_portion(found(path), first.cursor)
-    assert (half.said, half.unfinished, half.cursor) == ((), 1, first.cursor)
+    assert (half.messages, half.unfinished, half.cursor) == ((), 1, first.cursor)
     with path.open("ab") as handle:
         handle.write(line(ISSUE_AGENT[5])[20:] + b"\n")
     file = found(path)
     assert is_same(file, half.cursor)
     rest = read_portion(file, half.cursor)
-    assert [(name, each.files) for name, each in rest.said] == [("5b1c", ("tests/test_cookie.py",))]
+    assert [(name, each.files) for name, each in rest.messages] == [("5b1c", ("tests/test_cookie.py",))]
     assert (rest.unfinished, rest.cursor.broken, rest.cursor.offset) == (0, 0, path.stat().st_size)
 
 

@@ -79,14 +79,14 @@ def test_messages_of_an_object_that_cannot_be_read_are_counted(tmp_path: Path) -
 def test_any_json_file_is_taken(tmp_path: Path, text: str, broken: int) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     portion = read_portion(find_sessions(["."], str(tmp_path)).sessions[0])
-    assert (portion.said, portion.cursor.broken, portion.is_last) == ((), broken, True)
+    assert (portion.messages, portion.cursor.broken, portion.is_last) == ((), broken, True)
 
 
 def test_an_object_that_is_too_long_is_counted(tmp_path: Path) -> None:
     whole = {"messages": [{"role": "user", "content": "x" * MAX_WHOLE}]}
     (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
     portion = read_portion(find_sessions(["."], str(tmp_path)).sessions[0])
-    assert (portion.said, portion.cursor.broken) == ((), 1)
+    assert (portion.messages, portion.cursor.broken) == ((), 1)
 
 
 def test_a_folder_of_json_files_has_no_session_unless_one_holds_messages(tmp_path: Path) -> None:

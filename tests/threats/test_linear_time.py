@@ -76,7 +76,7 @@ def why(text: str) -> object:
 
 def lines(text: str) -> object:
     here = read_lines(text)
-    return without_lines(text, {run.line.place for run in shared_runs(here, here)})
+    return without_lines(text, {run.line.position for run in shared_runs(here, here)})
 
 
 def told(text: str) -> object:

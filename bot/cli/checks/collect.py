@@ -44,7 +44,7 @@ class DoctorOptions:
     default branch cannot be. ``token`` never appears in output; without one, git reads ``address`` with the user's
     own credentials."""
 
-    place: RepositoryLinks
+    target: RepositoryLinks
     token: str = ""
     address: str = ""
     branch: str = ""
@@ -56,15 +56,15 @@ class DoctorOptions:
     def remote(self) -> Remote:
         if self.address and not self.token:
             return OwnRemote(self.address)
-        return Remote(self.place.remote, self.token or None)
+        return Remote(self.target.remote, self.token or None)
 
 
 def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
     """Gather everything; errors become part of the result. UserError only for invalid arguments."""
-    if options.place.store:
+    if options.target.store:
         setup = _read_local_setup(options.config) if options.config else None
         return SetupFacts(
-            options.place, now, setup, held=_inspect_store(FolderStore(_store_folder(options), leaves_traces=False))
+            options.target, now, setup, memory=_inspect_store(FolderStore(_store_folder(options), leaves_traces=False))
         )
     setup = _read_setup(options)
     target = _target_of(options, setup)
@@ -74,7 +74,7 @@ def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
 
 
 def _store_folder(options: DoctorOptions) -> Path:
-    folder = Path(options.place.store)
+    folder = Path(options.target.store)
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
     return folder
@@ -82,7 +82,7 @@ def _store_folder(options: DoctorOptions) -> Path:
 
 def _target_of(options: DoctorOptions, setup: Setup) -> RepositoryLinks:
     names = [step.path.rpartition("/")[2] for step in setup.steps]
-    target = replace(options.place, branch=options.branch or setup.settings.branch)
+    target = replace(options.target, branch=options.branch or setup.settings.branch)
     return replace(target, workflow=names[0]) if names else target
 
 
@@ -163,16 +163,16 @@ def _ask_api(options: DoctorOptions) -> GitHubFacts | None:
     """Ask the API, first for the limits: that request is free, and the most useful if all others fail."""
     if options.offline:
         return None
-    client = GitHubClient(options.place.api, options.token, options.place.repository)
+    client = GitHubClient(options.target.api, options.token, options.target.repository)
     facts = GitHubFacts(bool(options.token))
     with suppress(ForgeError):  # a server without limits answers 404
         facts = replace(facts, limits=_get_object(client, "/rate_limit"))
     try:
-        facts = replace(facts, repository=_get_object(client, f"/repos/{options.place.repository}"))
+        facts = replace(facts, repository=_get_object(client, f"/repos/{options.target.repository}"))
     except ForgeError as error:
         return replace(facts, fault=error)
     has_discussions = options.token and facts.repository and facts.repository.get("has_discussions")
-    return replace(facts, discussions=count_discussions(client, options.place.repository) if has_discussions else None)
+    return replace(facts, discussions=count_discussions(client, options.target.repository) if has_discussions else None)
 
 
 def _get_object(client: GitHubClient, path: str) -> dict[str, Any]:
@@ -182,26 +182,26 @@ def _get_object(client: GitHubClient, path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings and workflows of a repository; ``told`` are the findings from reading them.
+    """The settings and workflows of a repository; ``findings`` are the findings from reading them.
 
-    ``fault`` says why the default branch could not be read; ``checkout``: the checkout was read instead.
+    ``fault`` says why the default branch could not be read; ``is_from_checkout``: the checkout was read instead.
     """
 
     settings: Settings = field(default_factory=Settings)
-    told: tuple[CheckResult, ...] = ()
+    findings: tuple[CheckResult, ...] = ()
     steps: tuple[github.Step, ...] = ()
     fault: StoreError | None = None
-    checkout: bool = False
+    is_from_checkout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SetupFacts:
     """The gathered facts. None for what was not checked: ``setup`` of a folder, the API offline. ``tip`` and
-    ``held`` are errors if they could not be read."""
+    ``memory`` are errors if they could not be read."""
 
-    place: RepositoryLinks
+    target: RepositoryLinks
     now: datetime
     setup: Setup | None = None
     tip: Tip | StoreError | None = None
-    held: InspectedMemory | StoreError | None = None
-    forge: GitHubFacts | None = None
+    memory: InspectedMemory | StoreError | None = None
+    api: GitHubFacts | None = None

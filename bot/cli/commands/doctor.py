@@ -24,7 +24,7 @@ from bot.settings.schema import Settings
 
 
 def judge(facts: SetupFacts) -> list[CheckResult]:
-    if facts.place.store:
+    if facts.target.store:
         return [*_check_setup(facts), *_check_memory(facts)]
     return [
         *_check_api(facts),
@@ -36,7 +36,7 @@ def judge(facts: SetupFacts) -> list[CheckResult]:
 
 
 def _check_api(facts: SetupFacts) -> Iterator[CheckResult]:
-    api_facts, target = facts.forge, facts.place
+    api_facts, target = facts.api, facts.target
     if api_facts is None:
         says = "the API was not asked: what it knows of token, repository and limits was left out"
         yield CheckResult("repository", "note", says, "leave out --offline")
@@ -47,7 +47,7 @@ def _check_api(facts: SetupFacts) -> Iterator[CheckResult]:
 
 
 def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
-    setup, target = facts.setup, facts.place
+    setup, target = facts.setup, facts.target
     if setup is None:
         return
     if setup.fault and not isinstance(facts.tip, StoreError):
@@ -56,27 +56,29 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
         yield CheckResult(
             "settings", "error", f"the default branch cannot be read: {setup.fault.cause}", remedy, outside
         )
-    elif setup.fault and not setup.checkout:
+    elif setup.fault and not setup.is_from_checkout:
         yield CheckResult("settings", "note", "settings and workflow were left out: they cannot be reached")
-    elif setup.checkout:
+    elif setup.is_from_checkout:
         yield CheckResult(
             "settings", "note", "those of this checkout were read, as the default branch cannot be reached"
         )
-    yield from setup.told
-    if not target.store and (setup.checkout or not setup.fault):
+    yield from setup.findings
+    if not target.store and (setup.is_from_checkout or not setup.fault):
         comments = setup.settings.mode == "comment"
-        unread = any(finding.check == "workflow" for finding in setup.told)
-        yield from github.check_workflow(setup.steps, comments=comments, is_checkout=setup.checkout, unread=unread)
+        unread = any(finding.check == "workflow" for finding in setup.findings)
+        yield from github.check_workflow(
+            setup.steps, comments=comments, is_checkout=setup.is_from_checkout, unread=unread
+        )
 
 
 def _check_branch(facts: SetupFacts) -> CheckResult:
     settings = facts.setup.settings if facts.setup else Settings()
-    has_token = facts.forge is not None and facts.forge.has_token
-    return memory.check_branch(facts.tip, facts.place, settings, facts.now, has_token=has_token)
+    has_token = facts.api is not None and facts.api.has_token
+    return memory.check_branch(facts.tip, facts.target, settings, facts.now, has_token=has_token)
 
 
 def _check_memory(facts: SetupFacts) -> Iterator[CheckResult]:
-    inspected, target = facts.held, facts.place
+    inspected, target = facts.memory, facts.target
     if isinstance(inspected, RemoteUnreachable):
         yield CheckResult(
             "memory", "error", f"git cannot reach the server: {inspected.cause}", "run it again later", True
@@ -89,11 +91,9 @@ def _check_memory(facts: SetupFacts) -> Iterator[CheckResult]:
 
 
 def _check_discussions(facts: SetupFacts) -> Iterator[CheckResult]:
-    if facts.forge and facts.setup:
-        inspected = facts.held if isinstance(facts.held, InspectedMemory) and not facts.held.fault else None
-        yield from github.check_discussions(
-            facts.forge, facts.setup.settings, facts.setup.steps, inspected, facts.place
-        )
+    if facts.api and facts.setup:
+        inspected = facts.memory if isinstance(facts.memory, InspectedMemory) and not facts.memory.fault else None
+        yield from github.check_discussions(facts.api, facts.setup.settings, facts.setup.steps, inspected, facts.target)
 
 
 def run_doctor(args: argparse.Namespace) -> CommandResult:

@@ -87,7 +87,7 @@ def run_search(args: argparse.Namespace) -> object:
         else:
             shown = _format_hits(hits, sessions, request, memory.home, args.header)
         coverage = search_scope(cards)
-    return command_result(shown, args, found=bool(hits.found or sessions), coverage=coverage)
+    return command_result(shown, args, found=bool(hits.hits or sessions), coverage=coverage)
 
 
 def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
@@ -106,10 +106,10 @@ def _hit_rows(hits: ThreadHits, request: WordSearch, home: str) -> list[Row]:
             why=match_reasons(hit.terms, words),
             passages=quote_rows(hits.passages.get(hit.card.id), home),
         )
-        for hit in hits.found
+        for hit in hits.hits
     ]
     if request.expand:
-        linked = linked_rows(hits.near, home, full_row)
+        linked = linked_rows(hits.linked, home, full_row)
         for each in rows:
             each["linked"] = [hit for hit in linked if hit["of"] == each["id"]]
     return rows

@@ -40,15 +40,15 @@ def run_show(args: argparse.Namespace) -> CommandResult:
         thread = _find_thread(memory, args.id)
         request = ThreadRequest(args.id, MOST if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
-        linked = linked_rows(answer.near, memory.home, full_row)
+        linked = linked_rows(answer.neighbours, memory.home, full_row)
         sessions = session_rows(sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else ())
         show_notes(memory if not memory.missing else memory._replace(missing=""))
         if args.json:
             fields = {
                 "linked": linked,
                 "sessions": sessions,
-                "conversation": answer.said.messages,
-                "omitted": answer.said.omitted,
+                "conversation": answer.conversation.messages,
+                "omitted": answer.conversation.omitted,
             }
             shown: object = {"schema": SCHEMA, **full_row(answer.card, memory.home), **fields}
         else:
@@ -72,7 +72,7 @@ def _find_thread(memory: LocalMemory, text: str) -> Thread:
 def _format_lines(
     answer: ThreadAnswer, linked: Sequence[Row], sessions: Sequence[Row], memory: LocalMemory
 ) -> Iterator[str]:
-    card, excerpt = answer.card, answer.said
+    card, excerpt = answer.card, answer.conversation
     yield f"{one_line(citation(card.id))}  {one_line(card.title)}"
     facts = [ending(card), f"opened {card.created_at:%Y-%m-%d} by {one_line(card.author)}"]
     facts += [f"closed {card.closed_at:%Y-%m-%d}"] if card.closed_at else []
