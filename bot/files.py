@@ -165,7 +165,7 @@ def read_user_file(top: Path, path: str, limit: int) -> bytes | None:
     """
     file = top / path
     if link := find_symlink(top, path):
-        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+        raise UserError(f"{link.relative_to(top)} is a symlink: replace it with the real file or folder")
     if not is_regular(file):
         if os.path.lexists(file):
             raise UserError(f"{path} is not a regular file: move it out of the way")
@@ -177,7 +177,7 @@ def read_user_file(top: Path, path: str, limit: int) -> bytes | None:
 def write_user_file(top: Path, path: str, content: bytes) -> None:
     """Write a file in one step, and create its folders. Raises UserError if any of them is a symlink."""
     if link := find_symlink(top, path):
-        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+        raise UserError(f"{link.relative_to(top)} is a symlink: replace it with the real file or folder")
     with on_disk(f"write {path}"):
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         replace(top / path, content)

@@ -63,7 +63,7 @@ VARIABLES = (
     (
         ("NO_COLOR", "TERM"),
         "commands",
-        "Any value of the first switches colours off; `dumb` in the second gives the output that a program gets.",
+        "Any value of the first switches colours off; `dumb` in the second gives the same output as to a program.",
     ),
     (("COLUMNS",), "commands", "The width of help texts (default: the terminal's, at most 100)."),
     (
@@ -104,7 +104,7 @@ VARIABLES = (
     (
         ("LANCEDB_LOG",),
         "all",
-        "What the engine of an organisation's index writes to stderr (default `off`; `warn`, `info`).",
+        "How much the engine of an organisation's index writes to stderr (default `off`; `warn`, `info`).",
     ),
 )
 """Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""

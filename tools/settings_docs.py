@@ -41,7 +41,7 @@ The file is YAML of at most 64 KB, without anchors, aliases and tags. Booleans a
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-Until you fix it, the bot posts nothing and keeps remembering with the defaults.
+Until you fix it, the bot posts nothing; it keeps updating its memory with the default settings.
 """
 
 INPUTS_HEAD = """\
@@ -54,7 +54,7 @@ OUTPUTS_HEAD = """\
 ## Outputs of the action
 
 For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
-are safe to expand. Only the file that `context` names has people's words: treat it as data, not instructions.
+are safe to expand. Only the file that `context` names contains people's words: treat it as data, not instructions.
 """
 
 

@@ -26,7 +26,7 @@ def write_digest(run: RunContext, environment: RunnerEnvironment, since: str) ->
     report = digest_of_memory(run.memory.open(), run.settings, run.address, request, clock=run.clock.seconds)
     home = f"{run.address.server}/{run.address.repo}"
     path = write_file(environment, FILE, render_digest(report, home))
-    run.note(f"The digest as a page is in {path}, which goes with the job unless a step uploads it: docs/digest.md.")
+    run.note(f"The digest page is {path}, which is lost when the job ends unless a step uploads it: docs/digest.md.")
     for note in (*report.notes, *run.memory.notes):
         run.note(note)
     return [f"\n{inline(summary_sentence(report), _TEXT_CHARS)}\n", *_entries(report.sections, home)]

@@ -77,7 +77,7 @@ def write_file(environment: RunnerEnvironment, name: str, text: str) -> str:
     try:
         path.parent.mkdir(exist_ok=True)
         if path.parent.is_symlink():
-            raise WorldError(f"{FOLDER} in {root} is a link: remove it, as nothing is written through links")
+            raise WorldError(f"{FOLDER} in {root} is a symlink, which is not followed: remove it")
         with open(os.open(path, _FRESH, 0o644), "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             file.write(text)
     except OSError as error:

@@ -26,7 +26,7 @@ from bot.questions.context import RecentConversations, recent_conversations
 from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings, with_inputs
 
-UPLOAD_HINT = "which goes with the job unless a step uploads it: docs/getting-started.md#what-it-learns has the step."
+UPLOAD_HINT = "which is lost when the job ends unless a step uploads it: docs/getting-started.md#what-it-learns."
 """Follows the path of the report that a rebuild leaves."""
 
 
@@ -69,7 +69,7 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
         results = handle_event(event, run)
         report.add_results(results)
         if not (results or report.failures or report.notices):
-            report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
+            report.note("No answer was due." if inputs.dry_run else "No answer was due; the changes are remembered.")
         own = next((result.id for result in results if not result.renews), event.number)
         report.past = _recent_on(own, run)
         continue_rebuild(run, calm=event.name in CALM)

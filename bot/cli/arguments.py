@@ -129,21 +129,21 @@ def non_empty(text: str) -> str:
 def positive(text: str) -> int:
     """A positive integer of up to 15 digits."""
     if not re.fullmatch(r"[1-9][0-9]{0,14}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number")
     return int(text)
 
 
 def name_pattern(text: str) -> str:
     """A pattern of "owner/name", as `bot.server.scope` reads it."""
     if not re.fullmatch(r"[^/\s]{1,100}/[^/\s]{1,100}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not like octo-org/docs-*")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a pattern such as octo-org/docs-*")
     return text
 
 
 def share(text: str) -> float:
     """A number above 0, at most 1."""
     if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0, at most 1")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and at most 1")
     return float(text)
 
 
@@ -167,7 +167,7 @@ def since(text: str) -> datetime:
         return moment_of(text, datetime.now(UTC))
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age as 7d"
+            f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age such as 7d"
         ) from None
 
 
@@ -225,7 +225,7 @@ def token_of(environ: Mapping[str, str]) -> Token:
     name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
     text = environ.get(name, "").strip()
     if not re.fullmatch(r"[\x21-\x7e]*", text):
-        raise UserError(f"{name} holds characters that no token has: copy it again")
+        raise UserError(f"{name} contains characters that no token has: copy it again")
     return Token(name, text)
 
 
@@ -261,9 +261,9 @@ def add_logs(command: argparse.ArgumentParser) -> None:
 
 def add_repositories(command: argparse.ArgumentParser) -> None:
     add, actions = command.add_argument, ("add", "list", "update", "remove", "rebuild")
-    help_text = "add: read them too; list; update: read what changed; remove; rebuild: all from the beginning"
+    help_text = "add repositories, list them, update (read what changed), remove some, or rebuild the index of all"
     add("action", **one_of(*actions), metavar="ACTION", help=help_text)
-    help_text = "OWNER/NAME, or the path of a checkout or store; update: all without one"
+    help_text = "OWNER/NAME, or the path of a checkout or store; update without one: all"
     add("repositories", nargs="*", default=[], metavar="REPOSITORY", help=help_text)
     add_org(command, help="the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
     add_memory_branch(command)
@@ -287,7 +287,9 @@ def add_semantic(command: argparse.ArgumentParser) -> None:
 
 
 def add_header(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--header", action="store_true", help="name the columns in a first line, in a pipe")
+    command.add_argument(
+        "--header", action="store_true", help="begin with a line of column names, if the output is piped"
+    )
 
 
 def add_me(command: argparse.ArgumentParser) -> None:
@@ -296,7 +298,7 @@ def add_me(command: argparse.ArgumentParser) -> None:
         type=login,
         action="append",
         metavar="LOGIN",
-        help="an account of the agent's own; may be repeated (default: the bot's)",
+        help="an account of the agent; may be repeated (default: the bot's)",
     )
 
 
@@ -314,12 +316,12 @@ def add_memory(command: argparse.ArgumentParser) -> None:
         help="the folder of a store, or a checkout of the branch",
     )
     location.add_argument(
-        "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the checkout here)"
+        "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the current checkout)"
     )
     add_memory_branch(command)
     fetching = command.add_mutually_exclusive_group()
     fetching.add_argument("--refresh", action="store_true", help="fetch the branch even if it was just fetched")
-    fetching.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as it is here")
+    fetching.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as last fetched")
 
 
 def add_answer(command: argparse.ArgumentParser) -> None:
@@ -343,7 +345,7 @@ def add_replay(command: argparse.ArgumentParser) -> None:
 
 _SERVER_OPTIONS = {
     "data": ("DIR", "the folder for the queue and the clones (default: ./data)"),
-    "database_url": ("URL", "PostgreSQL instead of a file there; if it holds a password, prefer the variable"),
+    "database_url": ("URL", "a PostgreSQL database instead of a file there; if it has a password, use the variable"),
     "organisation": ("PLACE", "the index of all repositories: a folder, s3://, gs:// or az:// (default: none)"),
     "host": ("ADDRESS", "the address to listen on (default: 127.0.0.1)"),
     "port": ("PORT", "the port to listen on (default: 8080)"),

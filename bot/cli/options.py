@@ -135,7 +135,7 @@ def what(command: argparse.ArgumentParser) -> None:
 @command(ASK, "related auth/*.py", module="search")
 def related(command: argparse.ArgumentParser) -> None:
     """Find threads that name some files, and their decisions."""
-    help_text = "a file, relative to this folder or as a thread may write it"
+    help_text = "a file, relative to this folder or as threads write it"
     command.add_argument("files", nargs="+", type=str, action=FileArgument, help=help_text)
     add_answer(command)
     add_header(command)
@@ -163,7 +163,7 @@ def show(command: argparse.ArgumentParser) -> None:
 def check(command: argparse.ArgumentParser) -> None:
     """Show what the bot would say about an issue before you file it.
 
-    Reads a draft from a file or from stdin. Exit codes: 0 nothing like it is remembered; 3 there is something to read.
+    Reads a draft from a file or from stdin. Exit codes: 0 nothing similar is remembered; 3 there is something to read.
     """
     add = command.add_argument
     add("file", nargs="?", action=FileArgument, help="the draft, whose first line is the title (default stdin)")
@@ -189,7 +189,7 @@ def context(command: argparse.ArgumentParser) -> None:
     add("--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how many days back (default {DAYS})")
     add_me(command)
     add("--timezone", type=zone, metavar="NAME", help="such as Europe/Berlin (default: this machine's)")
-    add("--as-of", type=moment, metavar="TIME", help="answer as at this time, such as 2026-05-03T09:30Z")
+    add("--as-of", type=moment, metavar="TIME", help="answer as of this time, such as 2026-05-03T09:30Z")
 
 
 @command(ASK, "digest --since 30d --html digest.html")
@@ -262,7 +262,7 @@ def doctor(command: argparse.ArgumentParser) -> None:
     add("--branch", metavar="NAME", help="the memory branch (default: that of the workflow or settings)")
     add("--config", action=FileArgument, help="settings to check before you push them")
     add("--store", action=FolderArgument, help="check this store instead of a repository")
-    add("--offline", action="store_true", help="ask git, but no API")
+    add("--offline", action="store_true", help="ask git, but not the API")
     add("--verbose", action="store_true", help="show every check in full")
     add_json(command, "the findings")
 
@@ -280,9 +280,9 @@ def try_repository(command: argparse.ArgumentParser) -> None:
         "repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or the URL of one of its pages"
     )
     add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
-    help_text = f"how many issues are read at least, the last changed first, or all (default {HISTORY:,})"
+    help_text = f"read at least this many issues, most recently changed first, or all (default {HISTORY:,})"
     add("--history", type=history_size, default=HISTORY, metavar="N", help=help_text)
-    add("--config", action=FileArgument, help="settings to try (default: the program's)")
+    add("--config", action=FileArgument, help="settings to try (default: the built-in ones)")
     add("--out", action=FileArgument, help="the page (default: precedent-OWNER-NAME.html in this folder)")
     add("--open", action="store_true", help="open the page in the browser")
     add("--server", type=address, metavar="URL", help="your own server, which receives the token")
@@ -305,7 +305,7 @@ def mcp(command: argparse.ArgumentParser) -> None:
     closing stdin; docs/mcp.md shows how to register it.
     """
     command.add_argument("--store", action=FolderArgument, help="the folder of a store")
-    add_repo(command, "the repository (default: that of the checkout here)")
+    add_repo(command, "the repository (default: that of the current checkout)")
     add_memory_branch(command)
     command.add_argument("--offline", action="store_true", help="fetch nothing: use the memory as last fetched")
     add_me(command)
@@ -353,7 +353,7 @@ def learn(command: argparse.ArgumentParser) -> None:
         type=number(1, 86_400),
         default=60,
         metavar="N",
-        help="time limit, besides training the word vectors; clusters get as long again (default 60)",
+        help="time limit, excluding the training of word vectors; clusters get as much again (default 60)",
     )
     add_repo(command)
     add_semantic(command)
@@ -364,7 +364,7 @@ def learn(command: argparse.ArgumentParser) -> None:
 def answer(command: argparse.ArgumentParser) -> None:
     """Print the comment that a thread of a store would get."""
     command.add_argument(
-        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its URL), or the text that is the thread's id"
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its URL), or a thread id such as ABC-123"
     )
     add_store(command)
     command.add_argument(
@@ -405,14 +405,14 @@ def evaluate(command: argparse.ArgumentParser) -> None:
     """Measure how well an archive's known duplicates are found."""
     add = command.add_argument
     add("--threads", required=True, action=FileArgument, help="the archive (.jsonl, .jsonl.gz)")
-    add("--queries", required=True, action=FileArgument, help="a JSON object a line: id, and relevant, ids")
-    add("--window-days", type=number(1, 100_000), metavar="N", help="candidates no older than N days")
+    add("--queries", required=True, action=FileArgument, help="one JSON object per line: id, and relevant (ids)")
+    add("--window-days", type=number(1, 100_000), metavar="N", help="candidates at most N days older than the query")
     add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
     add(
         "--ranking",
         **one_of("own", "shipped"),
         default="own",
-        help="own: refitted along the way, as a repository with 100 marked duplicates does (default)",
+        help="own: refit along the way, as a repository with 100 marked duplicates does (default)",
     )
     add(
         "--folds",
@@ -460,22 +460,22 @@ def serve(command: argparse.ArgumentParser) -> None:
 def worker(command: argparse.ArgumentParser) -> None:
     """Handle webhooks that another machine received, from the shared database."""
     add_server(command, "data", "database_url", "organisation", "jobs")
-    command.add_argument("--alive", action=FileArgument, help="touch it every second, for a probe")
-    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come on stdin")
+    command.add_argument("--alive", action=FileArgument, help="touch this file every second, for a probe")
+    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come from stdin")
 
 
 @command(SERVER, "deliveries list --state dead")
 def deliveries(command: argparse.ArgumentParser) -> None:
     """List a server's deliveries; replay or drop some.
 
-    Actions: list them; show one in full; replay dead ones; drop dead or waiting ones; audit, who replayed or dropped
-    some.
+    Actions: list them; show one in full; replay dead ones; drop dead or waiting ones; audit: list who replayed or
+    dropped some.
     """
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
     add("action", **one_of(*actions), metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
     add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
-    add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that the filters leave")
+    add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that match the filters")
     add("--state", **one_of(*STATES), help="filter: only deliveries in this state")
     add("--reason", type=non_empty, metavar="TEXT", help="filter: only those whose reason contains this")
     add("--repo", type=non_empty, metavar="REPOSITORY", help="filter: only those of this OWNER/NAME, or key as listed")

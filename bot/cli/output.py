@@ -97,7 +97,7 @@ def show(result: object) -> int:
         raise
     except OSError as error:
         forget_output()
-        raise WorldError(f"the answer cannot be written: {error.strerror}", "see that there is room for it") from error
+        raise WorldError(f"the answer cannot be written: {error.strerror}", "check that there is room") from error
     return code
 
 

@@ -252,7 +252,7 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
     try:
         return {name: (folder / name).read_text(encoding="utf-8") for name in names}
     except (OSError, UnicodeDecodeError) as fault:
-        raise WorldError(f"the shipped templates cannot be read ({fault}): install the program again") from fault
+        raise WorldError(f"the shipped templates cannot be read ({fault}): reinstall Precedent") from fault
 
 
 @cache
@@ -275,7 +275,7 @@ def _join_problems(*problems: str | None) -> str | None:
 
 def _accepted_templates(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
     if unknown := sorted(set(overrides) - set(NAMES)):
-        problem = f"template {unknown[0][:60]!r} is not used: the names are {', '.join(NAMES)}"
+        problem = f"template {unknown[0][:60]!r} is not used: the valid names are {', '.join(NAMES)}"
         return {name: overrides[name] for name in NAMES if name in overrides}, problem
     if sum(len(source) for source in overrides.values()) > SOURCE_CHARS:
         return {}, f"the repository's templates are larger than {SOURCE_CHARS:,} characters together: none is used"

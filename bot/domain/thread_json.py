@@ -247,7 +247,7 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 def _require_text(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
         return clean(value)
-    raise ValueError(f"not a text: {type(value).__name__}")
+    raise ValueError(f"not a string: {type(value).__name__}")
 
 
 def _require_object(value: object) -> Mapping[str, Any]:

@@ -152,7 +152,7 @@ def plot_precision(cuts: Sequence[Cut], threshold: float) -> Plot:
         )
     return Plot(
         "Precision against coverage",
-        "How often a comment shows a thread that people linked, if it spoke more or less often. A lower bound.",
+        "How often a comment shows a thread that people linked, if there were more or fewer comments. A lower bound.",
         words,
         _precision_drawing(cuts, present, threshold, words) if cuts else "",
         ("Threshold", "Issues with a comment", "Comments with a linked thread"),
@@ -192,7 +192,7 @@ def plot_ranks(ranks: Sequence[int | None]) -> Plot:
         )
     return Plot(
         "Rank of the first linked thread",
-        "Issues that people linked to an older one later, by the place at which the search had put it.",
+        "Issues that people linked to an older one later, by the rank that the search gave it.",
         words,
         _ranks_drawing(counts, words) if ranks else "",
         ("Rank", "Issues", "Share"),

@@ -29,8 +29,8 @@ GRADES = {
 
 NOTE = (
     "Read every precision here as a lower bound. A thread counts as related only where people of this repository "
-    "linked it later, and mostly nobody does. So “not linked by anyone” does not mean wrong: what is really related is "
-    "told by reading some of it, and by nothing else."
+    "linked it later, and usually nobody does. So “not linked by anyone” does not mean wrong: only reading some of the "
+    "threads tells what is really related."
 )
 
 LABELLED = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
@@ -81,14 +81,14 @@ def summary_text(backtest: Backtest) -> str:
 
 
 def _subtitle(backtest: Backtest) -> str:
-    memory = f"a memory of {count(backtest.threads, 'thread')}, shown from a similarity of {number(backtest.threshold)}"
+    threshold = number(backtest.threshold)
+    memory = f"a memory of {count(backtest.threads, 'thread')}, with a similarity threshold of {threshold}"
     if not backtest.replayed:
         return f"Nothing was replayed against {memory}."
     first, last = (day(backtest.replayed[index].created_at) for index in (0, -1))
     days = first if first == last else f"{first} to {last}"
-    return (
-        f"{count(len(backtest.replayed), 'issue')} of {days}, each against what was known when it was opened: {memory}."
-    )
+    issues = count(len(backtest.replayed), "issue")
+    return f"{issues} from {days}, each against what was known when it was opened: {memory}."
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
@@ -121,8 +121,8 @@ def _linked_sentence(comments: int, linked: int) -> str:
     if comments == 1:
         return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
     share = f" ({percent(linked / comments)})" if comments >= LEAST_SPOKEN else ""
-    subject = f"{linked:,} of these comments{share} there is" if linked else "none of these comments is"
-    return f"In {subject} a thread that people linked to the issue themselves, later."
+    subject = f"{linked:,} of these comments{share}" if linked else "None of these comments"
+    return f"{subject} {'show' if linked > 1 else 'shows'} a thread that people later linked to the issue themselves."
 
 
 def _share_text(share: float | None, total: int) -> str:

@@ -146,7 +146,7 @@ class CheckoutGit:
         try:
             return finish(start(("--no-pager", *options, *args), self._top, environment), self._patience, MOST_BYTES)
         except TimeoutError:
-            raise NoAnswer(f"no end after {self._patience:g} s") from None
+            raise NoAnswer(f"timed out after {self._patience:g} s") from None
         except (OSError, ValueError) as error:
             if isinstance(error, FileNotFoundError) and error.filename == "git":
                 raise NoAnswer("git is not installed", "install it and put it on PATH") from error
@@ -159,7 +159,7 @@ def _printable(text: str) -> str:
 
 def _complaint(stderr: bytes) -> str:
     if b"dubious ownership" in stderr:
-        return "the checkout belongs to somebody else; git asks for safe.directory"
+        return "the checkout belongs to another user; git requires an entry in safe.directory"
     first = stderr.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
     return "".join(char if char.isprintable() else " " for char in first).strip()[:160] or "git failed"
 
@@ -212,7 +212,7 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
     status = _status(git, unused)
     branch = "" if _is_main(status.head, default) else status.head
     if not status.has_commit and not unused:
-        unused.append("commits: there is none yet")
+        unused.append("commits: none yet")
     records, is_own = _log(git, status.head, default, unused) if status.has_commit else ([], False)
     return Worktree(
         branch=branch,
@@ -358,7 +358,10 @@ def remote_of_repository(repo: str) -> RemoteRepository:
 def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
     """Return the repository this checkout was cloned from, or a sentence with why it is unknown and what to do."""
     if top is None:
-        return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
+        return (
+            "this is not a git checkout: run this in one, or name a repository (--repo OWNER/NAME)"
+            " or a folder (--store DIR)"
+        )
     git = CheckoutGit(top)
     for name, address in git.remotes.items():
         return _parse_address(address, top)._replace(name=name)
@@ -392,7 +395,7 @@ def _site(host: str, address: str) -> str:
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         host = host or (parts.hostname or "" if parts.scheme == "ssh" else "")
     except ValueError:
-        raise UserError("the address of the remote is no address: look at `git remote --verbose`") from None
+        raise UserError("the address of the remote is not valid: check `git remote --verbose`") from None
     host = _SITES.get(host, host)
     return f"https://{host}" if "." in host else ""
 

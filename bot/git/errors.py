@@ -25,7 +25,7 @@ class RemoteRefused(GitError):
 class Archived(RemoteRefused):
     """The repository was archived: nothing can be written until it is unarchived."""
 
-    usual_remedy = "nothing can be remembered or said there"
+    usual_remedy = "nothing can be remembered or posted there"
 
 
 class AuthFailed(GitError):

@@ -150,8 +150,8 @@ class OwnRemote(Remote):
     """
 
     no_access: ClassVar[str] = (
-        "let your git reach it: see `git ls-remote` with this address; a password in the address of the remote, or a"
-        " setting of this checkout alone, is not used"
+        "check that git can reach it: run `git ls-remote` with this address; a password in the remote's address or a"
+        " setting of this checkout alone is not used"
     )
 
     def __post_init__(self) -> None:

@@ -67,9 +67,9 @@ class Head:
                 else:
                     links.append(path)
         except TreeTooLarge:
-            notes.append("there are too many files: not all were looked at")
+            notes.append("there are too many files: some were not checked")
         notes += [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
-        notes += [f"{names} files were left out for their names"] if names else []
+        notes += [f"{names} files were left out because of their names"] if names else []
         return oids, notes
 
     def contents(self, ids: Sequence[str], limit: int) -> dict[str, bytes]:

@@ -155,7 +155,7 @@ class Git:
     def _parse_error(self, args: Sequence[str], remarks: bytes | None) -> StoreError:
         """The error in git's remarks, which are None if it did not finish in time."""
         if remarks is None:
-            output = f"git {args[0]}: no end after {self._timeout:.0f} s"
+            output = f"git {args[0]}: timed out after {self._timeout:.0f} s"
             return RemoteUnreachable(output, RemoteUnreachable.usual_remedy)
         output = self._remote.redact(remarks.decode("utf-8", "replace"))
         return parse_error(args[0], output, self._remote.no_access)
@@ -303,7 +303,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
                     if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
                         below.setdefault(entry.oid, []).append(f"{path}/")
         for folder in chain.from_iterable(level.values()):
-            raise TreeTooLarge(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
+            raise TreeTooLarge(f"the folder {folder[:80]!r} is missing or too large to read")
         level = below
 
 
@@ -314,7 +314,7 @@ def all_files(git: Git, tree: str) -> dict[str, TreeEntry]:
         return {path: entry for path, entry in entries if entry.mode != FOLDER}
     except TreeTooLarge as error:
         raise TreeTooLarge(
-            f"{error}: this program never wrote that branch; delete it, and run with `rebuild`"
+            f"{error}: this program did not write that branch; delete it, and run with `rebuild`"
         ) from None
 
 

@@ -63,14 +63,14 @@ TIMEOUT = 20.0
 
 NOT_INSTALLED = "the App is not installed there any more, or may not see this repository"
 SUSPENDED = "the App's installation is suspended there"
-REFUSED = "GitHub does not know the App by this key (401): check its number, its private key and this machine's clock"
+REFUSED = "GitHub rejected the App's key (401): check the App's ID, its private key and this machine's clock"
 LACKING = (
-    "the App was not given what it needs there: it asks for "
+    "the App lacks permissions there: it needs "
     + ", ".join(f"{name}: {level}" for name, level in PERMISSIONS.items())
-    + "; whoever installed it has to accept that"
+    + "; whoever installed it has to accept them"
 )
-NO_KEY = "the App's private key is no RSA key in PEM: give the file as GitHub made it"
-UNREADABLE = "GitHub's answer was not what was asked for: it is asked again later"
+NO_KEY = "the App's private key is not an RSA key in PEM format: use the file that GitHub generated"
+UNREADABLE = "GitHub sent an unexpected answer: this will be retried later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ class App:
                 tell(answer.status_code, answer.headers)
         except RequestError as error:
             kind = type(error.exc).__name__
-            raise Unreachable(f"GitHub did not answer ({kind}): it is asked again later") from None
+            raise Unreachable(f"GitHub did not answer ({kind}): this will be retried later") from None
         if answer.status_code >= 400:
             raise _error_of(answer, path)
         return answer

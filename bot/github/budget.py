@@ -80,7 +80,7 @@ class RequestBudget:
         """
         rate = self.rates.get(resource)
         if rate and rate.left < max(min(least, rate.limit // 2), self._reserve * rate.limit):
-            cause = "most of this hour's requests are used, the rest is left to new issues"
+            cause = "most of this hour's requests are used; the rest are kept for new issues"
             raise RateLimited(cause, until=rate.ends, resource=HISTORY)
 
 

@@ -64,7 +64,7 @@ class GitHubClient:
         ``budget``: what is known about the limits, if it is shared with others.
         """
         if not _REPO.match(repo):
-            raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
+            raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY must be owner/name")
         self.budget = budget or RequestBudget()
         self._transport = HttpTransport(api_url, token, write_gap=write_gap, budget=self.budget, timeout=timeout)
         self._repo = f"/repos/{repo}"
@@ -129,7 +129,7 @@ class GitHubClient:
         try:
             at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
         except ValueError as error:
-            raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP) from error
+            raise ForgeError("GitHub sent an unexpected answer", CATCHES_UP) from error
         new_etag = str(answer.headers.get("etag") or "")
         return NewestChange(at, new_etag if _ETAG.fullmatch(new_etag) else "")
 
@@ -279,12 +279,12 @@ class GitHubClient:
             if not answer.redirect:
                 return answer
             self._home = self._new_home(suffix, answer.redirect)
-        raise Unreachable("GitHub led from one place to another without end", CATCHES_UP)
+        raise Unreachable("GitHub redirected too many times", CATCHES_UP)
 
     def _new_home(self, suffix: str, target: str) -> str:
         home = _REPO_PATH.fullmatch(self._transport.path_below(target))
         if home is None:
-            raise Unreachable("GitHub led to another server", CATCHES_UP)
+            raise Unreachable("GitHub redirected to another server", CATCHES_UP)
         if not suffix:
             return home[1]
         repository = _require_type(self._ask("GET", self._repo, {}).data, dict)
@@ -308,5 +308,5 @@ class GitHubClient:
 def _require_type(data: Any, kind: type) -> Any:
     """``data`` if it is of this kind. A proxy's answer must not count as an empty list."""
     if not isinstance(data, kind):
-        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
+        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP)
     return data

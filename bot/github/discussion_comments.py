@@ -133,7 +133,7 @@ class DiscussionComments:
         comment = object_in(object_in(result.get(name)).get("comment"))
         key, node_id = comment.get("databaseId"), str(comment.get("id") or "")
         if not isinstance(key, int):
-            raise ForgeError("GitHub's answer was not what was asked for", CATCHES_UP)
+            raise ForgeError("GitHub sent an unexpected answer", CATCHES_UP)
         self._nodes[key] = node_id
         return OwnComment(key, text, str(comment.get("url") or ""), node_id)
 

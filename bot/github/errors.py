@@ -11,7 +11,7 @@ from typing import Any
 from bot.errors import WorldError
 
 CATCHES_UP = "the next run catches up"
-GOES_ON = "the next run goes on from here"
+GOES_ON = "the next run continues from here"
 """Remedies of faults that resolve themselves."""
 
 
@@ -115,7 +115,7 @@ DEFAULT_WAIT = timedelta(seconds=60)
 """The minimum duration of a secondary limit if GitHub names no time.
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit"""
 
-ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or said until they are on"
+ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or posted until they are on"
 
 _LIMIT_WORDS = (
     "rate limit",
@@ -160,7 +160,7 @@ def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: s
             f"GitHub has nothing there ({details}): it was removed, or the token may not see it", certain=status == 410
         )
     if status == 422:
-        return Invalid(f"GitHub does not take that (422: {message:.160})")
+        return Invalid(f"GitHub rejected the request (422: {message:.160})")
     if status >= 500:
         return Unreachable(f"GitHub answered {status}", CATCHES_UP)
     return ForgeError(f"GitHub answered {status}: {message:.160}")
@@ -172,7 +172,7 @@ def error_for_graphql(errors: Any, headers: Mapping[str, str], needed: str = "is
     ``needed``: the permission that the query takes.
     """
     listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
-    words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
+    words = "; ".join(str(error.get("message") or "") for error in listed) or "no readable error"
     kinds = {str(error.get("type") or "") for error in listed}
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
         return rate_limit_error(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
@@ -201,7 +201,7 @@ def rate_limit_error(
     is_primary = is_spent and "secondary" not in message.lower()
     until = _resumes_at(headers, is_primary=is_primary)
     which = "rate limit" if is_primary else "secondary rate limit"
-    cause = f"GitHub's {which} is reached until {until:%H:%M} UTC"
+    cause = f"GitHub's {which} is exhausted until {until:%H:%M} UTC"
     header = headers.get("x-ratelimit-resource", "")
     limited = header if _RESOURCE.fullmatch(header) else resource
     return RateLimited(cause, GOES_ON, until=until, resource=limited if is_primary else SECONDARY)

@@ -66,9 +66,9 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
         repository.get("isPrivate"),
     )
     if not repository:
-        raise Gone(f"the repository {name} is out of sight", certain=False)
+        raise Gone(f"the repository {name} is not visible", certain=False)
     if type(key) is not int or "/" not in full_name:
-        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
+        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP)
     visibility = visibility_of(str(repository.get("visibility")).lower(), private=is_private is not False)
     return ForeignRepository(key, full_name, visibility, _thread(object_in(repository.get("thread")), key, number))
 
@@ -90,4 +90,4 @@ def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
             parse_time(closed_at) if is_closed and closed_at else None,
         )
     except ValueError as error:
-        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP) from error
+        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP) from error

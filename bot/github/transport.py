@@ -219,7 +219,7 @@ class HttpTransport:
 
     def _stop_reason(self, kind: str, need: str) -> ForgeError | None:
         if self._lost_seconds[need] > PATIENCE[need]:
-            cause = "GitHub is too slow today: nothing more was asked for"
+            cause = "GitHub is too slow today, so no more requests were sent"
             self._stop_reasons.setdefault(need, Unreachable(cause, CATCHES_UP))
         return self._stop_reasons.get(_NEEDED) or self._stop_reasons.get(kind) or self._stop_reasons.get(need)
 
@@ -333,7 +333,7 @@ def _json(text: str, status: int) -> Any:
     except (ValueError, RecursionError) as error:
         if status >= 400:
             return None
-        raise Unreachable("GitHub's answer was not what was asked for (no JSON)", CATCHES_UP) from error
+        raise Unreachable("GitHub sent an unexpected answer (not JSON)", CATCHES_UP) from error
 
 
 def _kind(path: str) -> str:

@@ -145,7 +145,7 @@ class TermFile:
 
     def _check_document(self, last: int) -> None:
         if last >= self._documents:
-            raise ValueError("a list names a document that is not there")
+            raise ValueError("a list names a missing document")
 
 
 def _read_numbers(buffer: memoryview, at: int, count: int) -> tuple[array[int], int]:

@@ -153,7 +153,7 @@ def raise_unusable(path: Path, error: Exception) -> NoReturn:
     """Raise a WorldError for this error of the disk or of SQLite."""
     reason = error.strerror if isinstance(error, OSError) else _original_error(error)
     is_busy = isinstance(error, sqlite3.Error) and _error_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    remedy = "try again" if is_busy else "name another folder in XDG_CACHE_HOME"
+    remedy = "try again" if is_busy else "set XDG_CACHE_HOME to another folder"
     raise WorldError(f"{path} cannot be used: {reason}", remedy) from error
 
 

@@ -41,7 +41,7 @@ class DraftAnswer(NamedTuple):
     def nothing(self) -> str:
         """The sentence for silence."""
         searched = f"{count(self.threads, 'thread')}, {count(self.messages, 'message')} searched"
-        return f"Nothing like it is remembered ({searched})."
+        return f"Nothing similar is in memory ({searched})."
 
     @property
     def rows(self) -> Row:
@@ -83,5 +83,5 @@ def embedder_of(settings: Settings, local_memory: LocalMemory) -> Embedder | Non
     try:
         return open_embedder(model_folder(settings.semantic.model, local_memory.top))
     except PrecedentError as error:
-        local_memory.warn(f"Similar threads are looked for without embeddings: {error}")
+        local_memory.warn(f"Similar threads are found without embeddings: {error}")
         return None

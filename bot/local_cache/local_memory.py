@@ -29,7 +29,7 @@ def cache_folder() -> Path:
     try:
         return (Path(folder) if folder.startswith("/") else Path.home() / ".cache") / "precedent"
     except RuntimeError as error:
-        raise WorldError("this account has no home folder", "name a folder in XDG_CACHE_HOME") from error
+        raise WorldError("this account has no home folder", "set XDG_CACHE_HOME to a folder") from error
 
 
 def cache_name(text: str) -> str:

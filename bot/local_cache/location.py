@@ -79,7 +79,7 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
     cards = _existing_cache(cache / CACHE_FILE)
     if cards is None:
         missing = note or f"the memory of {remote.url} was never fetched here: leave out --offline once"
-        remote_hint = "" if remote.name in ("", "origin") else f"; the remote {remote.name} counts in this checkout"
+        remote_hint = "" if remote.name in ("", "origin") else f"; this checkout uses the remote {remote.name}"
         return no_memory(f"{missing}{remote_hint}", top)
     notes = "\n".join(filter(None, (note, cards.fact("notes"))))
     return LocalMemory(cards, remote.repo, remote.home, top, notes, "", cache, is_of_checkout=not options.repo)

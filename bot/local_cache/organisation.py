@@ -19,7 +19,7 @@ from bot.files import on_disk, read_regular, replace
 if TYPE_CHECKING:
     from bot.recall.candidates import Candidates
 
-EXTRA = "the engine for it is missing: in the checkout that Precedent is installed from, pip install '.[org]'"
+EXTRA = "its engine is not installed: in the checkout that Precedent is installed from, run pip install '.[org]'"
 LIBRARIES = frozenset({"lancedb", "pyarrow"})
 LIST_FILE, INDEX_FOLDER = "repositories.json", "index"
 FORMAT = 1
@@ -93,7 +93,7 @@ class SourceList(NamedTuple):
         days = max(((now - at).days for one in self.sources if (at := one.updated_at)), default=0)
         if days < OLD_DAYS:
             return ""
-        return f"updated {days} day{'s' * (days > 1)} ago: precedent org update"
+        return f"updated {days} day{'s' * (days > 1)} ago: run precedent org update"
 
 
 def organisation_folder(folder: Path | str | None) -> Path:
@@ -107,7 +107,7 @@ def organisation_folder(folder: Path | str | None) -> Path:
     try:
         return (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "precedent" / "organisation"
     except RuntimeError as error:
-        raise WorldError("this account has no home folder", "name a folder in PRECEDENT_ORG") from error
+        raise WorldError("this account has no home folder", "set PRECEDENT_ORG to a folder") from error
 
 
 def read_sources(folder: Path) -> SourceList:
@@ -146,7 +146,7 @@ def require_sources(folder: Path) -> SourceList:
     """Like `read_sources`, but raises UserError for an empty list."""
     source_list = read_sources(folder)
     if not source_list.sources:
-        raise UserError(f"{folder} has no repository yet: precedent org add OWNER/NAME")
+        raise UserError(f"{folder} has no repository yet: add one with precedent org add OWNER/NAME")
     return source_list
 
 

@@ -79,7 +79,7 @@ def add_sources(sources: Sequence[OrganisationSource], update: OrganisationUpdat
             added.append(source.number)
         if len(source_list.sources) > MAX_SOURCES:
             raise UserError(
-                f"one folder holds at most {MAX_SOURCES:,} repositories: put others into another, with --org"
+                f"one folder holds at most {MAX_SOURCES:,} repositories: add others to another folder with --org"
             )
         write_sources(update.folder, source_list)
         return _update(source_list, added, update._replace(refresh=False))

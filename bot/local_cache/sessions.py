@@ -457,7 +457,7 @@ def _absolute_path(path: str) -> str:
     try:
         return str(Path.cwd() / Path(path).expanduser())
     except RuntimeError as error:
-        raise UserError(f"--logs {path}: there is no such account") from error
+        raise UserError(f"--logs {path}: no such account") from error
 
 
 def find_sessions_about(request: WordSearch, memory: LocalMemory) -> list[SessionHit]:
@@ -488,13 +488,13 @@ def search_sessions(
     with open_session_index(top, request.logs, required=True, progress=progress, warn=warn, verbose=True) as logs:
         if logs is None:
             give = "give --logs PATH, or " if option else ""
-            raise UserError(f"there are no sessions of this checkout: {give}set sources.sessions in the settings")
+            raise UserError(f"no sessions found for this checkout: {give}set sources.sessions in the settings")
         return SessionHits(tuple(logs.search(request.parsed_query.words, request.limit, request.since)), logs.size)
 
 
 def _refuse_filters(request: WordSearch, option: str) -> None:
     if unsupported := [f"{option}{name}" for name in request.filters_without_sessions]:
         raise UserError(
-            f"{', '.join(unsupported)}: sessions have none of these; "
-            f"{option}since and {option}limit go with {option}kind session"
+            f"{', '.join(unsupported)}: not supported for sessions; "
+            f"{option}kind session accepts {option}since and {option}limit"
         )

@@ -62,7 +62,7 @@ def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar =
                 if isinstance(error, GitError):
                     return f"the memory could not be fetched: {error}"
                 raise
-            fetch_note = f"The memory is as it was last fetched: {error}"
+            fetch_note = f"Using the memory as last fetched: {error}"
         with on_disk(f"write in {cache}"):
             (cache / FETCHED_FILE).write_text(fetch_note, encoding="utf-8", errors="replace")
         return fetch_note
@@ -75,8 +75,8 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
         if not snapshot.revision:
             (cache / CACHE_FILE).unlink(missing_ok=True)
             return (
-                f"there is no branch {branch!r} at {url}: the Action makes it when it first runs"
-                " (docs/getting-started.md); --store names a folder instead"
+                f"there is no branch {branch!r} at {url}: the Action creates it on its first run"
+                " (docs/getting-started.md); to use a folder instead, give --store"
             )
         database = open_database(cache / CACHE_FILE, CARDS)
         is_current = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
@@ -143,7 +143,7 @@ def open_store(
     memory = Memory(store, repo=repo, embedder=text_model(semantic)).open()
     if not memory.state.manifest.threads:
         raise UserError(
-            f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"
+            f"the store at {folder} holds no threads: import some with 'precedent import FILE --store {folder}'"
         )
     return memory
 

@@ -93,7 +93,7 @@ def _search_organisation(tools: ToolContext, request: OrganisationRequest) -> To
     from bot.questions.organisation import organisation_row, search_organisation
 
     if not tools.organisation:
-        raise UserError("no other repository is searched here: name the folder of `precedent org` in PRECEDENT_ORG")
+        raise UserError("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
     folder = Path(tools.organisation).absolute()
     source_list = require_sources(folder)
     with open_index(folder) as index:
@@ -174,7 +174,7 @@ def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
         + (f"\nLinked to these:\n{_rows_text(linked)}" if linked else "")
         + _session_passages_text(passages)
     )
-    also = f" {count(len(passages), 'session')} too." if passages else ""
+    also = f" Also {count(len(passages), 'session')}." if passages else ""
     line = f"{len(data['hits'])} of {searched} are relevant {about}{_more_note(data['hits'], limit)}.{also}{signals}"
     return _answer(line, data, body)
 

@@ -64,7 +64,7 @@ def server_of(context: ToolContext) -> Server[Any]:
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in OFFERED:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: there are {', '.join(OFFERED)}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: the tools are {', '.join(OFFERED)}")
         call = partial(answer, context, params.name, params.arguments or {})
         return _call_result(await run_sync(call, abandon_on_cancel=True, limiter=limiter))
 

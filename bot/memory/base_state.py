@@ -174,7 +174,7 @@ class BaseState:
         try:
             record = decode_record(data)
             if record_path(record.id) != path:
-                raise CorruptRecord(f"it says that it is {record.id!a:.40}")
+                raise CorruptRecord(f"it claims to be {record.id!a:.40}")
         except CorruptRecord as error:
             repaired = f"{path} was damaged ({error}): this rebuild restored it."
             self.notes.fault(path, f"{path} is damaged and was left out ({error}).", repaired)
@@ -211,5 +211,5 @@ class BaseState:
         foreign = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
         if foreign:
             raise StoreError(
-                f"there is {foreign[:80]!r} where memory is to be kept, and no memory: choose another branch or folder"
+                f"the place for the memory has {foreign[:80]!r} but no memory: choose another branch or folder"
             )

@@ -242,7 +242,7 @@ class BranchStore:
         """Whether cloning again may help."""
         is_damage = self._keep is not None and not isinstance(error, _REMOTE)
         if is_damage:
-            _LOG.warning("a kept clone was damaged and is cloned again: %s", error)
+            _LOG.warning("a kept clone was damaged; cloning it again: %s", error)
         return is_damage
 
     def _clone_again(self) -> None:
@@ -253,7 +253,7 @@ class BranchStore:
             self._git.init()
         try:
             if not self._git.fetch_tip(self._ref, [_FILTER]):
-                _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
+                _LOG.warning("the server does not support partial clones: the whole tip of the branch was fetched")
         except RefMissing:
             if self._keep:
                 self._remove_clone()
@@ -337,7 +337,7 @@ def _make_temporary_folder(keep: Path | None) -> Path:
 
 
 def _describe_odd(path: str, entry: TreeEntry) -> str:
-    kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
+    kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "not a file")
     return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
@@ -403,16 +403,16 @@ def lock_folder(folder: Path) -> Iterator[None]:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(
-            f"{folder} cannot be written: {error.strerror}", "name another folder in XDG_CACHE_HOME"
+            f"{folder} cannot be written: {error.strerror}", "set XDG_CACHE_HOME to another folder"
         ) from error
     try:
         try:
             is_ours = lock_within(descriptor, fcntl.LOCK_EX, _PATIENCE)
         except OSError as error:
             trouble = f"{folder} cannot be locked: {error.strerror}"
-            raise StoreError(trouble, "name a folder of this machine in XDG_CACHE_HOME") from error
+            raise StoreError(trouble, "set XDG_CACHE_HOME to a folder on this machine") from error
         if not is_ours:
-            raise StoreError(f"another process keeps {folder}: wait for it, or end it")
+            raise StoreError(f"another process holds {folder} locked: wait for it, or end it")
         yield
     finally:
         os.close(descriptor)

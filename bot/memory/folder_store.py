@@ -121,7 +121,7 @@ class Journal:
         """
         numbers = [number for number in self._numbers() if number > revision]
         if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
-            raise TipMoved(f"state {revision} of {self._root} is not kept any more")
+            raise TipMoved(f"state {revision} of {self._root} is no longer kept")
         files: dict[str, Path | None] = {}
         for number in numbers:
             for index, (path, brings) in enumerate(self._plan(number)):
@@ -207,7 +207,7 @@ class Journal:
         with suppress(OSError):
             if stat.S_IFMT(path.lstat().st_mode) != kind:
                 expected = "folder" if kind == stat.S_IFDIR else "regular file"
-                raise StoreError(f"{path} is no {expected}, as this program makes it; {self._remedy}")
+                raise StoreError(f"{path} is not the {expected} that this program makes; {self._remedy}")
 
     @cached_property
     def _is_tracked(self) -> bool:
@@ -232,7 +232,7 @@ def _has_file(file: Path) -> bool:
     if not os.path.lexists(file):
         return False
     if not is_regular(file):
-        raise StoreError(f"{file} is no regular file, as this program makes it; remove {file.parents[3]}")
+        raise StoreError(f"{file} is not the regular file that this program makes; remove {file.parents[3]}")
     return True
 
 
@@ -393,7 +393,7 @@ def _entries(root: Path, folder: str) -> Iterator[tuple[str, bool]]:
             for entry in entries:
                 path, count = f"{parent}/{entry.name}" if parent else entry.name, count + 1
                 if count > MAX_FILES:
-                    raise StoreError(f"{root} has more than {MAX_FILES:,} files; this program never wrote that")
+                    raise StoreError(f"{root} has more than {MAX_FILES:,} files; this program never writes that many")
                 if not entry.is_dir(follow_symlinks=False):
                     yield path, entry.is_file(follow_symlinks=False)
                 elif path not in _HIDDEN and path.count("/") < MAX_DEPTH:

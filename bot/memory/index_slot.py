@@ -41,7 +41,7 @@ class IndexSlot:
         if self._encoder is None:
             embedder = self._embedder
             if embedder and self.lacks_vectors:
-                note = "The index has no vectors of the model that the settings name: they are made by a rebuild."
+                note = "The index has no vectors of the model named in the settings: a rebuild makes them."
                 self.state.notes.fault("", note, "")
                 embedder = None
             self._encoder = Encoder(replace(self.state.learned(), embedder=embedder), self.state.notes.add)

@@ -59,7 +59,7 @@ def check_format(number: object) -> int:
             return number
         if number > FORMAT:
             raise ForeignFormat(_cause(number, "a newer Precedent wrote"), REMEDY)
-    raise ForeignFormat(_cause(number, "no Precedent writes"), NO_FORMAT)
+    raise ForeignFormat(_cause(number, "no version of Precedent writes"), NO_FORMAT)
 
 
 def parse_bounded_int(digits: str) -> int | float:

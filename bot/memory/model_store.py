@@ -75,7 +75,7 @@ class Encoder:
         try:
             return self.learned.vectors(thread)
         except WorldError as error:
-            self._note(f"Similar threads were looked for without embeddings: {error}")
+            self._note(f"Similar threads were found without embeddings: {error}")
             self.learned = replace(self.learned, embedder=None)
             return self.learned.vectors(thread)
 
@@ -109,7 +109,7 @@ def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     except WorldError:
         raise
     except Exception as error:  # foreign native code: whatever it raises must not stop the run
-        raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer goes by words") from error
+        raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer uses words alone") from error
     return {"semantic": text, "semantic_title": title}
 
 

@@ -374,13 +374,13 @@ ANSWERS = StoredShard(
 )
 REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
 FIXES = StoredShard(
-    "fixes", stored_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again"
+    "fixes", stored_fields, lambda line: (parse_fix(line), True), "the places of some fixes are looked up again"
 )
 COMMENTS = StoredShard(
     "comments",
     thread_comments_fields,
     parse_thread_comments,
-    "which comments show some threads is not known until the next rebuild",
+    "the comments that show some threads are not known until the next rebuild",
 )
 CLUSTERS = StoredShard(
     "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"

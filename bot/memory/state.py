@@ -311,11 +311,11 @@ class MemoryState:
             return None
         try:
             if bytes_hash(files[path]) != expected:
-                raise ValueError("it is not what the manifest says")
+                raise ValueError("it does not match the manifest")
             return read(files[path])
         except (KeyError, ValueError) as error:
             problem = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
-            damage = f"{path} is {problem}: the search goes without it until the next rebuild."
+            damage = f"{path} is {problem}: the search works without it until the next rebuild."
             self.notes.fault(path, damage, f"{path} was {problem}: this rebuild restored it.")
             return None
 
@@ -404,7 +404,7 @@ class MemoryState:
         for key in waiting.keys() - set(kept):
             state = "said" if waiting[key].comment_id else "silent"
             self._answers[key] = replace(waiting[key], state=state, reason="too many wait for an answer")
-        self.notes.add(f"More than {MAX_PENDING} issues wait for an answer: of each account the newest get none.")
+        self.notes.add(f"More than {MAX_PENDING} issues are waiting for an answer: each account's newest get none.")
         return kept
 
     def _note_requests(self, requests: Iterable[Request]) -> None:

@@ -113,7 +113,7 @@ def open_candidates(uri: str, tenant: str) -> LanceCandidates:
     if not _TENANT.fullmatch(tenant):
         raise ValueError(f"not a tenant: {tenant[:80]!r}")
     if "://" in uri and not uri.startswith(_OBJECT_STORES):
-        raise UserError(f"no place for an index: {uri}", "give a folder, s3://…, gs://… or az://…")
+        raise UserError(f"not a place for an index: {uri}", "give a folder, s3://…, gs://… or az://…")
     if not uri.startswith(_OBJECT_STORES):
         uri = str(Path(uri).expanduser().absolute())
         try:
@@ -419,7 +419,7 @@ async def _translate_errors(work: Awaitable[T]) -> T:
         raise
     except Exception as error:
         message = f"the index of the organisation failed: {_first_line(error)}"
-        raise OrganisationUnavailable(message, f"if it stays so, {REBUILD}") from error
+        raise OrganisationUnavailable(message, f"if this persists, {REBUILD}") from error
 
 
 async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:

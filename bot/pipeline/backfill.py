@@ -185,7 +185,7 @@ def _batches(
             save()
             if not deadline.wait_for(error):
                 raise
-    raise RateLimited("GitHub asked for a pause too often", "a later run goes on from here")
+    raise RateLimited("GitHub asked for a pause too often", "a later run continues from here")
 
 
 def _advance(reading: HistoryProgress | None, updates: Updates) -> HistoryProgress | None:

@@ -44,7 +44,7 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
         if event.is_of_discussion and event.number and event.number not in fetched:
             fetched[event.number] = run.discussions.read_one(event.number)
     except Gone as error:
-        run.note(f"Discussion {event.number} cannot be seen now, and was left as it is: {error}")
+        run.note(f"Discussion {event.number} is not visible now, and was left unchanged: {error}")
     except ForgeError as error:
         run.forge.apply_limit(error)
         _report(error, run)
@@ -153,7 +153,7 @@ def _read_all(
             _report(error, run)
     run.memory.commit(f"Remember {run.memory.state.manifest.threads} threads")
     if seen:
-        run.note(f"Discussions read: {len(seen):,}{'' if progress.is_done else '; the next runs go on'}.")
+        run.note(f"Discussions read: {len(seen):,}{'' if progress.is_done else '; the next runs continue'}.")
     return frozenset(seen)
 
 

@@ -35,7 +35,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     since = memory.state.manifest.cursor - OVERLAP if memory.state.manifest.cursor else None
     listed, complete = _list_changes(event, since, run)
     if not complete:
-        run.note("Much changed since the last run, so it was read as history.")
+        run.note("Too much changed since the last run to list it, so it was read as history.")
         listed, late = [], _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
@@ -51,7 +51,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     updates = _with_unread(updates, stored, run)
     if updates.limited:
         run.report_fault(updates.limited)
-        run.note("Not all that changed could be read.")
+        run.note("Not all changes could be read.")
     elif updates.fault:
         run.report_fault(updates.fault)
     settled = settle_answers(answers, updates.own, run.now - run.within)
@@ -115,7 +115,7 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
         raise read.stopped
     if not read.complete:
         why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is reported separately
-        run.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
+        run.note(f"Not all of the history is read yet{why}: the next runs continue, or start one with run: rebuild.")
     entries = run.memory.entries(read.seen)
     return tuple(key for key, entry in entries.items() if entry.created_at > run.now - run.within)
 
@@ -205,7 +205,7 @@ def _handle_missing(updates: Updates, event: Event, gone: Gone, run: RunContext)
         raise UserError(f"issue {number} cannot be answered: {gone}; give the number of an issue of this repository")
     if gone.certain:
         return replace(updates, records=(*updates.records, tombstone(number, gone, run.now)))
-    run.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    run.note(f"Issue {number} is not visible now, and was left unchanged: {gone}")
     if run.memory.state.is_shown(number):
         run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
     _promise_answer(event, gone, run)

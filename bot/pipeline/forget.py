@@ -30,8 +30,8 @@ BUSY = "another run was writing at that moment; a later run looks for its commen
 SHOWN = "it showed an issue that is forgotten: the comment was deleted"
 
 UNREACHED = (
-    "Not reached: mail that was sent; what GitHub keeps of texts before they were edited; forks and clones of the"
-    " branch, and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them;"
+    "Not reached: email already sent; the edit history that GitHub keeps; forks and clones of the branch, and a"
+    " developer's copy until the next fetch; old commits on GitHub's servers until it removes them;"
     " logs, summaries and files of earlier jobs; the artefacts of releases."
 )
 """The copies that Precedent cannot delete, as told to the person who started the run."""
@@ -326,11 +326,11 @@ def _reply(stored: Request, result: ForgetResult, run: RunContext) -> list[Comme
 def _note_result(stored: Request, result: ForgetResult, run: RunContext) -> None:
     branch = run.settings.branch
     if result.refused:
-        cause = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it"
-        remedy = f"let this token force pushes to {branch}, then start `run: forget` again"
+        cause = f"issue {stored.id} was removed from memory, but older commits of the branch {branch} still contain it"
+        remedy = f"allow this token to force-push to {branch}, then start `run: forget` again"
         run.report_fault(HistoryKept(f"{cause} ({result.refused.cause})", remedy))
     are, were = ("would be", "would be") if run.is_dry else ("is", "were")
-    history = "" if result.refused else ", nor is any older commit"
+    history = "" if result.refused else ", and its older commits are gone"
     run.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {branch}{history}.")
     if result.deleted:
         run.note(f"Our comments that showed it {were} deleted on: {_list_keys(result.deleted)}.")

@@ -108,7 +108,7 @@ def _note_first_run(run: RunContext) -> None:
     are = "would be" if run.is_dry else "are now"
     count = run.memory.state.manifest.threads
     run.note(
-        "There was no memory to go on from, so the history was read from its beginning: "
+        "There was no memory to continue from, so the history was read from its beginning: "
         f"{count:,} issues, pull requests and pages {are} on the branch {run.settings.branch}."
     )
 

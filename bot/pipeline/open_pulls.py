@@ -30,7 +30,7 @@ def add_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[Commen
     try:
         pulls = find_open_pulls(run.forge, run.address.repo, numbers, run.now)
     except ForgeError as error:
-        run.note(f"Open pull requests were not looked for: {error.cause}")
+        run.note(f"Open pull requests were not looked up: {error.cause}")
         if isinstance(error, RateLimited):  # it applies to reading history too
             run.report_fault(error)
         return list(plans)

@@ -194,7 +194,7 @@ def _create(result: CommentResult, number: int, forge: CommentClient, own: OwnCo
     except Gone as error:
         if error.certain:
             return replace(result, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
-        return replace(result, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
+        return replace(result, reason=f"{UNSEEN}: a later run tries again ({error})", is_owed=True)
 
 
 def _why_unchanged(mine: OwnComment, text: str, must_match: bool) -> str:

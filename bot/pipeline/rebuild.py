@@ -64,8 +64,8 @@ def record_missing(run: RunContext, progress: HistoryProgress) -> MissingThreads
         _look_up(missing, result, run)
         reading = replace(progress, seen=frozenset(result.done))
         run.memory.stage(Changes(records=tuple(result.records), unseen=tuple(result.unseen), reading=reading))
-        counts = f"Missing from the reading: {result.missing:,}; gone from GitHub: {result.gone:,}"
-        run.note(f"{counts}; not asked about yet: {result.left:,}.")
+        counts = f"Missing from the history: {result.missing:,}; gone from GitHub: {result.gone:,}"
+        run.note(f"{counts}; not checked yet: {result.left:,}.")
     return result
 
 
@@ -88,7 +88,7 @@ def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunCo
     total = min(MAX_LOOKUPS, len(missing))
     for number, revised_at in islice(missing.items(), MAX_LOOKUPS):
         if len(result.done) % PROGRESS_EVERY == 0:
-            run.clock.tell(f"{len(result.done):,} of {total:,} missing threads asked about")
+            run.clock.tell(f"{len(result.done):,} of {total:,} missing threads checked")
         try:
             keep_event_reserve(run.forge)
             result.records.append(read_thread(run.forge, run.own, number)[0])
@@ -135,7 +135,7 @@ def continue_rebuild(run: RunContext, *, calm: bool) -> None:
 def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
     """Read the next part. Raises a fault that will not pass by itself."""
     if reading.upto:
-        run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
+        run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC continues.")
     deadline = Deadline(run.clock, run.now, limit, within=run.within)
     read = backfill(run.memory, run.history, deadline, reading.upto, partial(unread_requests, run=run), reading)
     run.on_history(read)
@@ -156,7 +156,7 @@ def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | No
 def _outage_message(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
     how_far = " completely" if read.seen else ""
     kept = " What was read is kept." if read.seen and not run.is_dry else ""
-    goes_on = "" if run.is_dry else "; the schedule goes on too"
+    goes_on = "" if run.is_dry else "; scheduled runs continue it too"
     return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."
 
 
@@ -169,7 +169,7 @@ def _report_unfinished(run: RunContext, stopped: ForgeError | None, why: str, *,
     if run.is_dry:
         outlook = "Nothing is kept; a dry run starts over."
     else:
-        outlook = "What was read is kept, and the next runs go on." if has_read else "The next runs go on."
+        outlook = "What was read is kept, and the next runs continue." if has_read else "The next runs continue."
     run.note(f"The rebuild is not finished{cause}. {outlook}")
 
 
@@ -181,7 +181,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     lookups = record_missing(run, progress) if progress else None
     if lookups and lookups.left:
         memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
-        _report_unfinished(run, lookups.stopped, str(lookups.stopped or "more is missing than one run asks about"))
+        _report_unfinished(run, lookups.stopped, str(lookups.stopped or "more threads are missing than one run checks"))
         return None
     reread_discussions(run, progress.began if progress else run.now, limit)
     memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))

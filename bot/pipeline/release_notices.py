@@ -40,7 +40,7 @@ SHARE = 2
 """Notices use at most this part of the daily limit, one half; the rest is left to answers."""
 
 FIX_RELEASED = "its fix is released"
-LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs go on."
+LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs continue."
 
 
 @dataclass(frozen=True, slots=True)

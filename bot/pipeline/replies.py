@@ -143,7 +143,7 @@ def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan
 
 def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: RunContext) -> str:
     if sum(bool(plan.text) for plan in earlier) >= MAX_REPLIES:
-        return "one run replies no more, the next one does"
+        return "the limit of replies for one run is reached; the next run continues"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGING
     return FULL_DAY if has_waited and not _is_within_limit(earlier, run) else ""
 
@@ -176,7 +176,7 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
     is_silent, limit = is_off(stored_requests), run.settings.commands.searches_per_hour
     if name == FORGET:  # an administrator's request has been carried out, unless the API could not be reached
         if may_administer(request, run):
-            return ReplyPlan(request, WAITING, waits="it could not be checked whether the account may ask for that")
+            return ReplyPlan(request, WAITING, waits="the account's permission is unknown; a later run checks it")
         sentences = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
         return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)

@@ -92,7 +92,7 @@ def read_settings(
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     if config not in files and config != CONFIG_PATH:
-        listener.note(f"There is no {config} on the default branch: the default settings count.")
+        listener.note(f"There is no {config} on the default branch: the default settings apply.")
     try:
         settings = load_settings(files.get(config), config)
     except SettingsError as error:
@@ -122,7 +122,7 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
     try:
         return open_embedder(model_folder(settings.semantic.model, site.workspace))
     except EmbeddingsUnavailable as error:
-        listener.note(f"Similar threads are looked for without embeddings: {error}")
+        listener.note(f"Similar threads are found without embeddings: {error}")
     except UserError as error:
         listener.fail(str(error), error.exit_code)
     return None

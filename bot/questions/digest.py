@@ -103,14 +103,14 @@ MANY = SectionName(
     "Many reports of one thing",
     "thing was reported again",
     "things were reported again",
-    "Issues that report one thing and got another report in this period, those of most people first.",
+    "Things that several issues report and that were reported again in this period, those of the most people first.",
 )
 UNRELEASED = SectionName(
     "fixed_not_released",
     "Fixed, not released",
     "fix waits for a release",
     "fixes wait for a release",
-    "Closed issues whose fix is merged and was in no release when it was last looked up.",
+    "Closed issues whose fix is merged and was not in any release when last looked up.",
 )
 DECIDED = SectionName(
     "decided_since",
@@ -122,8 +122,8 @@ DECIDED = SectionName(
 UNDOCUMENTED = SectionName(
     "asked_not_documented",
     "Asked often and not documented",
-    "answered question is on no page",
-    "answered questions are on no page",
+    "answered question is not on any page",
+    "answered questions are not on any page",
     "Questions that were answered in issues, asked again in this period, and that no remembered page covers.",
 )
 DUPLICATES = SectionName(
@@ -249,8 +249,8 @@ def _notes(source: DigestSource) -> Iterator[str]:
         yield "No page is remembered, so answered questions were not looked up."
     if source.uncompared:
         threads_left = count(source.uncompared, "thread")
-        remedy = "The next runs do that; in a store, precedent learn does"
-        yield f"Groups may be missing: {threads_left} still to be compared with older ones. {remedy}."
+        remedy = "The next runs do that; for a store, run precedent learn"
+        yield f"Groups may be missing: {threads_left} not yet compared with older ones. {remedy}."
 
 
 Tick = Callable[[int], None]

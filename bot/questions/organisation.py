@@ -19,10 +19,10 @@ from bot.recall.candidates import Candidates, OrganisationUnavailable
 LIMITS = (200, 2_000, 20_000)
 """How many threads the engine is asked for: more if filters leave too few."""
 
-TITLES_NOTE = "Phrases are looked for in titles only: the index of an organisation has no texts."
+TITLES_NOTE = "Phrases are matched in titles only: the index of an organisation has no texts."
 
 
-CUT_NOTE = "Only the best {:,} threads were looked through: try rarer words."
+CUT_NOTE = "Only the best {:,} threads were searched: try rarer words."
 
 
 class OrganisationHit(NamedTuple):
@@ -87,7 +87,7 @@ def _weights(request: OrganisationRequest, index: Candidates) -> dict[str, float
         raise UserError(f"the index of an organisation has only the kinds {' and '.join(kinds)}")
     counts = Counter(terms(query.words))
     if not counts:
-        raise UserError("a search in many repositories needs words to look for, besides filters")
+        raise UserError("a search in many repositories needs words as well as filters")
     rarity = index.rarity(counts)
     rarest = max(rarity.values(), default=1.0)
     weights = {term: count * rarity.get(term, rarest) for term, count in counts.items()}

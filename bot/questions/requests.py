@@ -290,7 +290,9 @@ class Issue(NamedTuple):
         """Its number in this repository. Raises UserError if it belongs to another one."""
         if self.is_of(repo):
             return self.number
-        raise UserError(f"{self.repo}#{self.number} is no issue of {repo}: name its repository with --repo {self.repo}")
+        raise UserError(
+            f"{self.repo}#{self.number} is not an issue of {repo}: name its repository with --repo {self.repo}"
+        )
 
 
 def parse_issue(text: str) -> Issue | None:

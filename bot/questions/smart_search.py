@@ -319,5 +319,5 @@ def _age_reason(age: timedelta) -> str:
 
 def _unused_signals(checkout: Worktree, signals: WorktreeQuery) -> tuple[str, ...]:
     says_nothing = checkout.branch and not signals.distinctive and not signals.tickets
-    more = ("branch: its name has no telling word",) if says_nothing else ()
+    more = ("branch: its name has no distinctive word",) if says_nothing else ()
     return (*checkout.unused, *more)

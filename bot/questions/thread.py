@@ -112,7 +112,7 @@ def author_label(author: str, role: str) -> str:
     return account(author) + (f", {role.lower()}" if role not in ("", "NONE") else "")
 
 
-_LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
+_LEFT_OUT = "left out because the answer would be too long: narrow the search, or ask for fewer"
 
 
 def visible_data(value: Any) -> Any:

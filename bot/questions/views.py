@@ -157,14 +157,14 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 SCORE: Schema = {"type": "number", "minimum": 0}
 FLAG: Schema = {"type": "boolean"}
 KEY: Schema = {"type": ["integer", "string"]}
-TIME = describe("ISO 8601, empty where it is not known", TEXT)
+TIME = describe("ISO 8601, empty if unknown", TEXT)
 
 DECISION = (
     Field("text", TEXT, lambda ruling, _: ruling.text[:MAX_TEXT]),
     Field("author", TEXT),
     Field("role", TEXT),
     Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
-    Field("superseded_by", describe("the address of what holds instead, empty if it stands", TEXT)),
+    Field("superseded_by", describe("the address of what supersedes it, empty if nothing does", TEXT)),
 )
 OUTCOME = (
     Field(
@@ -190,7 +190,7 @@ THREAD = (
     Field("kind", {"enum": [kind.value for kind in Kind]}),
     Field("state", {"enum": ["open", "closed"]}),
     Field("state_reason", TEXT),
-    Field("url", describe("its address, empty where nobody knows it", TEXT), url_of),
+    Field("url", describe("its address, empty if unknown", TEXT), url_of),
     Field("author", TEXT),
     Field("created_at", TIME, lambda card, _: row_stamp(card.created_at)),
     Field("updated_at", TIME, lambda card, _: row_stamp(card.updated_at)),
@@ -232,12 +232,12 @@ SESSION = (
 
 SAID = (
     Field("author", TEXT),
-    Field("role", describe("of the author, as GitHub says it", TEXT)),
+    Field("role", describe("of the author, as GitHub reports it", TEXT)),
     Field("at", TIME, lambda one, _: row_stamp(one.at)),
-    Field("text", describe("one or two sentences, empty if they are not at hand", TEXT)),
+    Field("text", describe("one or two sentences, empty if not available", TEXT)),
     Field(
         "url",
-        describe("the address of the comment, empty where nobody knows it", TEXT),
+        describe("the address of the comment, empty if unknown", TEXT),
         message_url,
     ),
 )

@@ -90,7 +90,7 @@ class OnnxEmbedder:
             return bytes(self.dimensions)
         mean = _mean(self._run(tokens))
         if len(mean) != self.dimensions:
-            raise EmbeddingsUnavailable(f"the model's vectors change their length; use another model, {_LEAVE_OUT}")
+            raise EmbeddingsUnavailable(f"the model's vectors vary in length; use another model, {_LEAVE_OUT}")
         return quantised(mean)
 
 
@@ -121,7 +121,7 @@ def open_embedder(folder: Path) -> OnnxEmbedder:
         import tokenizers
     except ImportError:
         raise EmbeddingsUnavailable(
-            f"embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, {_LEAVE_OUT}"
+            f"embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, {_LEAVE_OUT}"
         ) from None
     model_path, model, tokenizer = _read_folder(folder)
     opened = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
@@ -149,7 +149,7 @@ def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
     if not np.isfinite(mean).all():
-        raise EmbeddingsUnavailable(f"the model gives no finite numbers; fetch it again, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"the model returns numbers that are not finite; fetch it again, {_LEAVE_OUT}")
     return mean
 
 
@@ -165,7 +165,7 @@ def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
     if not models:
         raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_LEAVE_OUT}")
     if not (folder / TOKENIZER_FILE).exists():
-        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put that of the model there, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put the model's there, {_LEAVE_OUT}")
     model = _read(models[0], MAX_MODEL_BYTES)
     tokenizer = _read(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES)
     _check_manifest(folder, {models[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
@@ -191,9 +191,9 @@ def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:
     listed = {match[2].removeprefix("./"): match[1] for match in map(_HASH_LINE.fullmatch, lines) if match}
     for name, content in contents.items():
         if name not in listed:
-            raise EmbeddingsUnavailable(f"{path}: does not list {name}; write it again with sha256sum, or remove it")
+            raise EmbeddingsUnavailable(f"{path}: does not list {name}; recreate it with sha256sum, or remove it")
         if hashlib.sha256(content).hexdigest() != listed[name]:
-            raise EmbeddingsUnavailable(f"{folder / name}: not what {MANIFEST_FILE} says it is; fetch the model again")
+            raise EmbeddingsUnavailable(f"{folder / name}: does not match {MANIFEST_FILE}; fetch the model again")
 
 
 def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:

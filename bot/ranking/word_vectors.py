@@ -273,11 +273,11 @@ def decode_words(data: bytes) -> WordVectors:
         raise ValueError("not a file of word vectors")
     at = _HEADER.size + size
     if len(data) != at + 8 * count + count * dimensions:
-        raise ValueError("the file of word vectors has another size than it says")
+        raise ValueError("the file of word vectors does not have the size that it states")
     if (
         data.count(b"\0", _HEADER.size, at) != count - 1
     ):  # checked before splitting, which makes an object for every NUL
-        raise ValueError("the file of word vectors has other words than it says")
+        raise ValueError("the file of word vectors does not have the number of words that it states")
     words = str(data[_HEADER.size : at], "utf-8", "surrogatepass").split("\0")
     numbers = np.frombuffer(data, dtype="<f4", count=2 * count, offset=at).astype(np.float32)
     directions = np.frombuffer(data, dtype=np.int8, offset=at + 8 * count).reshape(count, dimensions)

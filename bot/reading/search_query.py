@@ -151,7 +151,7 @@ def _add_filter(query: SearchQuery, token: re.Match[str], now: datetime, *, stri
         if strict:
             shown = f"{name}:{value}"[:_MAX_SHOWN]
             raise UserError(
-                f'{shown!r}: {_EXPECTED[name]}; in quotation marks ("{name}:…") it is plain words'
+                f'{shown!r}: {_EXPECTED[name]}; to search for it as words, put it in quotation marks ("{name}:…")'
             ) from error
     return None
 
@@ -221,12 +221,12 @@ _READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
     "label": _label,
 }
 _KINDS = [kind.traits.qualifiers[0] for kind in Kind]
-_DAY = "takes a day such as 2026-05-03, or 7d, 4w, 6m, 1y for so long ago"
+_DAY = "takes a day such as 2026-05-03, or an age such as 7d, 4w, 6m or 1y"
 _EXPECTED = {
     "author": "takes the login of an account",
     "role": f"takes {MAINTAINER}, {CONTRIBUTOR} or {PARTICIPANT}",
     "before": _DAY,
     "after": _DAY,
     "is": f"takes open, closed, {', '.join(_KINDS[:-1])} or {_KINDS[-1]}",
-    "label": 'takes a label, one of several words as label:"good first issue"',
+    "label": 'takes a label; put several words in quotation marks, as in label:"good first issue"',
 }

@@ -54,7 +54,7 @@ class Access:
     def role(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
         authorization = headers.get("authorization", "")
         if not authorization:
-            return AccessDenied(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
+            return AccessDenied(401, "the status page requires a password", {"WWW-Authenticate": REALM})
         role = role_of(authorization, self._options())
         peer, is_forwarded = peer_of(client), any(name in headers for name in FORWARDED)
         attempt = self._limiter.try_password(
@@ -77,7 +77,7 @@ class Access:
         if role is not Role.LOOK:
             return role
         if not self._options().operator_password:
-            return AccessDenied(403, f"nobody can operate here: {variable('operator_password')} is not set")
+            return AccessDenied(403, f"changes are disabled: {variable('operator_password')} is not set")
         return AccessDenied(401, "this needs the operator's password", {"WWW-Authenticate": REALM})
 
     def authorize_change(
@@ -85,10 +85,10 @@ class Access:
     ) -> Role | AccessDenied:
         """Return ``Role.OPERATE`` if this request may change something: a POST by an operator from our own page."""
         if method != "POST":
-            return AccessDenied(405, "changes come by POST", {"Allow": "POST"})
+            return AccessDenied(405, "changes require POST", {"Allow": "POST"})
         role = self.require_operator(headers, client)
         if role is Role.OPERATE and not is_from_own_page(headers):
-            log.warning("refused a change that another site asked for", extra={"peer": peer_of(client)})
+            log.warning("refused a change requested by another site", extra={"peer": peer_of(client)})
             return AccessDenied(403, "changes are made on the status page itself, not from another site")
         return role
 

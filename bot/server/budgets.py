@@ -94,6 +94,6 @@ class Budgets(DatabasePart):
             try:
                 self.store(installation, rates)
             except WorldError as error:  # the end of the run stores it again
-                log.warning("what is left of GitHub's limits could not be stored yet: %s", error)
+                log.warning("the remaining GitHub rate limits could not be stored yet: %s", error)
 
         return RequestBudget(self.rates(installation), reserve=RESERVE, report=report)

@@ -40,7 +40,7 @@ class CloneCache:
         self._slack = self._limit // SLACK
         self._growth = self._slack  # nothing is measured yet
         self._lock = threading.Lock()
-        with on_disk("make the folder for clones"):
+        with on_disk("create the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
             long_ago = time.time() - _STALE_AFTER
             for leftover in (*folder.glob(f"{_REMOVED}*"), *folder.glob(f"{_TEMPORARY}*")):
@@ -62,7 +62,7 @@ class CloneCache:
                     yield Path(temporary)
                 return
             clone = self._folder / repository.text
-            with on_disk("make a folder"):
+            with on_disk("create a folder"):
                 clone.mkdir(exist_ok=True)
             try:
                 yield clone

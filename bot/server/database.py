@@ -220,7 +220,7 @@ class Database:
         self.url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", url)
         self.is_postgres = self.url.startswith("postgresql")
         if not self.is_postgres and not self.url.startswith("sqlite:///"):
-            raise UserError("the database has to be a URL that begins with postgresql://")
+            raise UserError("the database must be a URL that begins with postgresql://")
         self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
         self._limits = _HURRIED if hurry else _PATIENT
 
@@ -269,14 +269,14 @@ class Database:
             driver_error = engine.dialect.loaded_dbapi.Error
             assert driver is not None
             if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
-                raise NotificationsUnavailable("a pooler in front of the database passes no notifications on")
+                raise NotificationsUnavailable("a pooler in front of the database does not forward notifications")
             connection.exec_driver_sql(f'listen "{channel}"')
 
             def wait_for_notification(seconds: float) -> bool:
                 try:
                     return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
                 except driver_error as error:
-                    raise WorldError(f"notifications of the database do not come: {error}") from error
+                    raise WorldError(f"cannot receive the database's notifications: {error}") from error
 
             yield wait_for_notification
 
@@ -294,7 +294,7 @@ class Database:
         ) as error:  # the last: the connection broke
             cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
             raise WorldError(
-                f"the queue's database does not answer ({cause}): see that it runs and has room"
+                f"the queue's database does not answer ({cause}): check that it is running and has free space"
             ) from error
 
     def make_tables(self) -> None:
@@ -340,7 +340,7 @@ class Database:
         version = int(row["said_at"]) if row else 0
         if version > VERSION:
             cause = f"the database has version {version}, which a newer release made; this one reads up to {VERSION}"
-            raise UserError(cause, "take that release, or a backup from before it")
+            raise UserError(cause, "install that release, or restore a backup from before it")
         return version
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def _select_page(inbox: Inbox, group: DeadGroup, view: DeadView) -> tuple[list[D
 
 def _lead(groups: list[DeadGroup], dead: int, view: DeadView) -> str:
     if not groups:
-        return "None has this reason any more." if view.reason is not None else "There is none."
+        return "No delivery has this reason any more." if view.reason is not None else "There are none."
     rest = "They are not retried automatically: fix the cause, then replay or drop them."
     return rest if view.reason is not None else f"{count_of(dead, 'delivery', 'deliveries')}. {rest}"
 

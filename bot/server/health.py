@@ -62,7 +62,7 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
     try:
         heartbeats = inbox.heartbeats()
     except WorldError:
-        unknown = "unknown while the database is away"
+        unknown = "unknown while the database is unavailable"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
     return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
 
@@ -81,7 +81,7 @@ def refusal_reason(inbox: Inbox, options: ServerOptions) -> str:
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
-    return "too many deliveries wait" if _waiting(inbox, options) >= options.backlog else ""
+    return "too many deliveries are waiting" if _waiting(inbox, options) >= options.backlog else ""
 
 
 def _waiting(inbox: Inbox, options: ServerOptions) -> int:
@@ -95,14 +95,16 @@ def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
-        line = f"{waiting:,} deliveries wait and no more are taken: are the workers running?"
+        line = f"{waiting:,} deliveries are waiting and no more are accepted: check that the workers are running"
         return Check("queue", False, line, stores=False)
     minutes = (now - oldest) // 60_000
     if oldest and now - oldest > LATE:
         return Check(
-            "queue", False, f"the oldest of {waiting:,} that wait came {minutes:,} minutes ago: see the workers"
+            "queue",
+            False,
+            f"the oldest of {waiting:,} waiting deliveries arrived {minutes:,} minutes ago: check the workers",
         )
-    return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
+    return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing is waiting")
 
 
 def _disk(options: ServerOptions) -> Check:
@@ -119,27 +121,27 @@ def _clock(heartbeats: Heartbeats) -> Check:
     if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
     if abs(ahead) > SKEW:
-        return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: set it right")
+        return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: correct it")
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
 
 
 def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Check:
     if APP not in heartbeats:
-        return Check("token", False, "GitHub has not said yet who we are: see the log of a worker")
+        return Check("token", False, "GitHub has not confirmed the App yet: check a worker's log")
     at, note = heartbeats[APP]
     if fault := note.get("fault"):
         return Check("token", False, str(fault))
     if now - at > max(SEEN, 2 * options.sweep_minutes * 60_000):
         return Check(
-            "token", False, f"GitHub last knew us {(now - at) // 3_600_000} hours ago: see the log of a worker"
+            "token", False, f"GitHub last confirmed the App {(now - at) // 3_600_000} hours ago: check a worker's log"
         )
-    return Check("token", True, f"GitHub knows us as {note.get('slug') or 'the App'}")
+    return Check("token", True, f"authenticated as {note.get('slug') or 'the App'}")
 
 
 def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
     count = len(live_workers(heartbeats, now))
     if not count:
-        return Check("workers", False, "none is running: what comes in is kept until one does")
+        return Check("workers", False, "none is running: deliveries are kept until one starts")
     return Check("workers", True, f"{count} running")
 
 
@@ -172,9 +174,9 @@ class CachedChecks:
     def _log_changes(self, problems: dict[str, str]) -> None:
         for name, line in problems.items():
             if name not in self._reported:
-                log.warning("not well: %s: %s", name, line)
+                log.warning("check failed: %s: %s", name, line)
         for name in self._reported.keys() - problems.keys():
-            log.warning("well again: %s", name)
+            log.warning("check passes again: %s", name)
         self._reported = problems
 
 

@@ -22,8 +22,8 @@ DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 
 NOTHING = "nothing to do"
-ASKED_AGAIN = "what is known of it is asked for again"
-OVER = "it is over: GitHub says that the App is at work there"
+ASKED_AGAIN = "its details are requested again"
+OVER = "out of date: GitHub says that the App is active there"
 
 PLACES = "installations"
 """The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
@@ -71,7 +71,7 @@ class InstallationEvents:
                 return self._selection(delivery)
             case "repository":
                 return self._repository(delivery)
-        return "not of this repository"
+        return "not about this repository"
 
     def _installation(self, delivery: Delivery) -> str:
         installation, extra = delivery.repository.installation, dict(delivery.extra)
@@ -249,7 +249,7 @@ def _app(delivery: Delivery) -> str:
 
 
 def _catch_up_outcome(count: int) -> str:
-    return f"the App is at work: repositories to look at: {count}"
+    return f"the App is at work: repositories to check: {count}"
 
 
 def _drop_outcome(why: str, count: int) -> str:

@@ -113,9 +113,9 @@ def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     heartbeats = inbox.heartbeats()
     states = [int(heartbeats[f"{WORKER}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
     yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
-    yield _gauge("organisation_waiting", "Changes that wait to be brought into the organisation's index", count)
+    yield _gauge("organisation_waiting", "Changes waiting to be applied to the organisation's index", count)
     seconds = (now - oldest) / 1000 if oldest else 0
-    yield _gauge("organisation_oldest_seconds", "Age of the oldest change that waits for it", seconds)
+    yield _gauge("organisation_oldest_seconds", "Age of the oldest change waiting for it", seconds)
 
 
 def _gauge(name: str, about: str, value: float) -> Metric:

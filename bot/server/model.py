@@ -63,7 +63,7 @@ class RepositoryKey:
         """The key with this text. Raises ValueError for anything else."""
         match = _KEY.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text!r} is no repository key")
+            raise ValueError(f"{text!r} is not a repository key")
         return cls(int(match[1]), int(match[2]))
 
 

@@ -56,9 +56,9 @@ class ServerOptions:
     """All options. Each is read from the variable ``PRECEDENT_`` plus its name in capitals. Secrets are in no repr."""
 
     app_id: int = setting(0, "The number of the GitHub App.", low=1, high=2**53)
-    private_key: str = setting("", "The App's private key, in PEM.", secret=True)
+    private_key: str = setting("", "The App's private key, in PEM format.", secret=True)
     webhook_secret: str = setting("", "The secret that the App signs its deliveries with.", secret=True)
-    webhook_secret_old: str = setting("", "The one before it, while they are exchanged.", secret=True)
+    webhook_secret_old: str = setting("", "The previous webhook secret, during a rotation.", secret=True)
     data: Path = setting(Path("data"), "The folder for the queue and the clones, on a local disk.")  # type: ignore[arg-type]
     database_url: str = setting("", "A PostgreSQL database instead of SQLite in the folder.", secret=True)
     organisation: str = setting(
@@ -69,7 +69,7 @@ class ServerOptions:
     )
     host: str = setting("127.0.0.1", "The address to listen on.", form=r"[0-9A-Za-z.:_-]{1,253}", wording="an address")
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
-    workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
+    workers: int = setting(1, "Worker processes to start; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
     include: tuple[str, ...] = setting((), "Repositories to work on, as patterns; all if empty.", **_PATTERNS)
     exclude: tuple[str, ...] = setting((), "Repositories to leave out, even if included.", **_PATTERNS)
@@ -80,23 +80,23 @@ class ServerOptions:
         "", "The password of the status page; if empty, the server makes one at its first start.", secret=True
     )
     operator_password: str = setting(
-        "", "The password of whoever may also replay and drop deliveries there; if empty, nobody may.", secret=True
+        "", "The password that also allows replaying and dropping deliveries there; if empty, nobody can.", secret=True
     )
     server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
-    api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)
+    api_url: str = setting("https://api.github.com", "Its API; set both or neither.", **_ADDRESS)
     instance: str = setting(
         "app",
-        "Tells the comments of this server from those of another with the same App.",
+        "Distinguishes this server's comments from those of another with the same App.",
         form=r"(?=.{1,40}$)[a-z0-9]+(?:-[a-z0-9]+){0,19}",
-        wording="small letters, digits and single hyphens",
+        wording="lowercase letters, digits and single hyphens",
     )
-    attempts: int = setting(8, "Tries before a delivery is put aside.", low=1, high=100)
-    pushes_per_minute: int = setting(6, "Most pushes to one repository in a minute.", low=1, high=6)
-    clones_mb: int = setting(5000, "Megabytes that clones may take together.", low=50, high=10_000_000)
-    sweep_minutes: int = setting(15, "Minutes between two looks for what was missed.", low=1, high=45)
+    attempts: int = setting(8, "Attempts before a delivery is put aside.", low=1, high=100)
+    pushes_per_minute: int = setting(6, "Maximum pushes to one repository per minute.", low=1, high=6)
+    clones_mb: int = setting(5000, "Megabytes that all clones together may use.", low=50, high=10_000_000)
+    sweep_minutes: int = setting(15, "Minutes between two checks for missed changes.", low=1, high=45)
     keep_days: int = setting(30, "Days that finished deliveries are kept.", low=4, high=3650)
     backlog: int = setting(100_000, "Deliveries that may wait; further ones are refused.", low=100, high=100_000_000)
-    log: Literal["json", "text"] = setting("json", "The form of the log.", choices=("json", "text"))
+    log: Literal["json", "text"] = setting("json", "The format of the log.", choices=("json", "text"))
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
@@ -211,7 +211,7 @@ def _read_file(source: str, file: str) -> str:
         with Path(file).open("rb") as handle:
             content = handle.read(MAX_SECRET + 1).decode("utf-8").strip()
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise SettingsError(f"{source}_FILE cannot be read: {why}") from None
     if not content:
         raise SettingsError(f"{source}_FILE is empty: write the value into it")
@@ -239,11 +239,11 @@ def _check_secret(source: str, text: str) -> str:
     if name == "private_key":
         text = text.replace("\\n", "\n")
         if not _PEM.fullmatch(text):
-            raise SettingsError(f"{source} is no private key in PEM: give the file that GitHub made, as it is")
+            raise SettingsError(f"{source} is not a private key in PEM format: use the file from GitHub unchanged")
     elif name == "database_url" and not _is_database(text):
         raise SettingsError(f"{source} must be like postgresql://user:password@host/database")
     elif len(text) < LEAST.get(name, 0):
-        raise SettingsError(f"{source} is shorter than {LEAST[name]} characters: make a longer one at random")
+        raise SettingsError(f"{source} is shorter than {LEAST[name]} characters: generate a longer random one")
     return text
 
 
@@ -272,7 +272,7 @@ def _missing_address(supplied: set[str]) -> list[str]:
     if len(given) != 1:
         return []
     (present,), (missing,) = given, {"server_url", "api_url"} - given
-    return [f"{variable(missing)} is missing: it is given together with {variable(present)}"]
+    return [f"{variable(missing)} is missing: set it together with {variable(present)}"]
 
 
 def _same_passwords(values: Mapping[str, object]) -> list[str]:
@@ -305,7 +305,7 @@ def _explain(name: str) -> str:
 BYTES = 24
 """Random bytes in a generated password."""
 
-REMEDY = "remove it, and another one is made at the next start"
+REMEDY = "remove it; the next start generates a new one"
 
 
 def password_file(folder: Path) -> Path:
@@ -324,7 +324,7 @@ def stored_password(folder: Path) -> str:
         raise UserError(f"{file} cannot be read ({why}): {REMEDY}") from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UserError(f"{file} is no file: {REMEDY}")
+            raise UserError(f"{file} is not a regular file: {REMEDY}")
         return _check_password(file, os.read(descriptor, MAX_SECRET + 1))
     finally:
         os.close(descriptor)
@@ -336,7 +336,7 @@ def new_password(folder: Path) -> str:
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise WorldError(f"{file} cannot be made ({error.strerror}): see who may write there") from None
+        raise WorldError(f"{file} cannot be created ({error.strerror}): check the folder's permissions") from None
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as handle:
             handle.write(f"{password}\n")
@@ -352,9 +352,9 @@ def _check_password(file: Path, content: bytes) -> str:
     try:
         text = content.decode("utf-8").strip()
     except ValueError:
-        raise UserError(f"{file} is no text: {REMEDY}") from None
+        raise UserError(f"{file} is not UTF-8 text: {REMEDY}") from None
     if len(content) > MAX_SECRET:
         raise UserError(f"{file} is longer than {MAX_SECRET:,} characters: {REMEDY}")
     if len(text) < LEAST["status_password"]:
-        raise UserError(f"{file} holds less than {LEAST['status_password']} characters: {REMEDY}")
+        raise UserError(f"{file} holds fewer than {LEAST['status_password']} characters: {REMEDY}")
     return text

@@ -106,7 +106,7 @@ class OrganisationGuard:
         with self._lock:
             trouble = self._troubles.get((installation, use))
             if trouble and self._clock() < trouble.until:
-                raise IndexPaused("the organisation's index failed a moment ago: it is asked again soon")
+                raise IndexPaused("the organisation's index failed a moment ago: it will be tried again soon")
         error = catch_error(lambda: answer.append(operation(self._open_index(installation))))
         if error is None:
             self._end_trouble(installation, heals)
@@ -144,7 +144,7 @@ class OrganisationGuard:
             self._troubles[installation, use] = _FailureStreak(now + REST, now, since if may_repair else None)
             self._indexes.pop(installation, None)  # opened again next time
         if is_first:
-            log.warning("answers go on without other repositories, and the index is asked again soon: %s", line)
+            log.warning("answers continue without other repositories; the index will be tried again soon: %s", line)
 
 
 class IndexPaused(OrganisationUnavailable):

@@ -50,9 +50,9 @@ def index_changes(installation: int, lease: Lease, run: RunDependencies) -> None
         return
     line = run_guarded(lambda: OrganisationIndexer(installation, run).work(lease))
     if line:
-        log.error("changes could not be brought into the organisation's index: %s", line, extra={"key": lease.key})
+        log.error("changes could not be applied to the organisation's index: %s", line, extra={"key": lease.key})
         if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
-            log.error("their lease could not be given back, and runs out: %s", line, extra={"key": lease.key})
+            log.error("their lease could not be released; it will expire: %s", line, extra={"key": lease.key})
 
 
 class OrganisationIndexer:
@@ -83,7 +83,7 @@ class OrganisationIndexer:
                 break
             if error:
                 log.warning(
-                    "a memory could not be read for the organisation's index, and is read again: %s",
+                    "a memory could not be read for the organisation's index; it will be read again: %s",
                     error,
                     extra={"repository": changes[0].repository.text},
                 )
@@ -107,9 +107,9 @@ class OrganisationIndexer:
         if is_wanted and catch_error(lambda: self._index.rebuild(())) is None:
             self._changes.note_repaired(self._installation)
             if is_damaged:
-                log.warning("the organisation's index was damaged: it is made again from the memory branches")
+                log.warning("the organisation's index was damaged: it is being rebuilt from the memory branches")
             else:
-                log.info("the organisation has no index, or none any more: it is made from the memory branches")
+                log.info("the organisation's index is missing: it is being built from the memory branches")
 
     def _is_missing(self) -> bool:
         """Whether there is certainly no index."""

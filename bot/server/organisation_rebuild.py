@@ -87,7 +87,7 @@ def _read_threads(
             name = run.inbox.installations().repository(key).name or key.text
             progress.unread[key] = (name, str(error))
         if lost.is_set():
-            raise WorldError("another process has begun to write to this index: run it again")
+            raise WorldError("another process has started writing to this index: run the command again")
 
 
 def _read_memory(key: RepositoryKey, run: RunDependencies) -> Iterator[OrganisationThread]:
@@ -102,7 +102,7 @@ def _hold_lease(installation: int, run: RunDependencies) -> Iterator[tuple[Lease
     until = time.monotonic() + PATIENCE
     while (lease := queue.claim_key(run.inbox.worker, queue_key(installation))) is None:
         if time.monotonic() > until or run.stop.wait(WAIT):
-            raise WorldError("a worker does not let go of this index: see that the workers are well")
+            raise WorldError("a worker still holds this index: check that the workers are healthy")
 
     def renew() -> None:
         while not ended.wait(RENEWAL):

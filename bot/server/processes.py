@@ -155,7 +155,7 @@ class Children:
             details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
             log.warning("a worker ended; another one will be started", extra=details)
             if line := run_guarded(lambda: self._ended(slot.name)):
-                log.warning("its leases could not be cleared, and run out: %s", line)
+                log.warning("its leases could not be released; they will expire: %s", line)
         if slot.child is None and now >= slot.next_at:
             try:
                 slot.name = own_name()
@@ -281,7 +281,7 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", aliv
     codes = [0]
     line = run_guarded(lambda: codes.append(_run_worker(options, run, parent, name, alive)))
     if line:
-        log.error("this worker ends: %s", line)
+        log.error("this worker exits: %s", line)
     stop_tracing()
     logging.shutdown()
     os._exit(1 if line else codes[-1])
@@ -296,7 +296,7 @@ def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive:
     with open_inbox(options, name or own_name()) as inbox, _app(options) as app:
         login = _fetch_login(options, inbox)
         if not login:
-            raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
+            raise WorldError("GitHub has not confirmed the App yet: check that its API can be reached")
         SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), warns=not parent).watch()
         dependencies = run_dependencies(options, inbox, app, login, stop)
         clock, guard = dependencies.now, dependencies.organisation
@@ -369,7 +369,7 @@ def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
     except Unauthorised:
         raise
     except ForgeError as error:
-        log.warning("GitHub could not be asked about the App: %s", error)
+        log.warning("could not ask GitHub about the App: %s", error)
         slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 

@@ -312,7 +312,7 @@ class Wakeups:
                         if has_notification(1.0):
                             self.wake()
             except NotificationsUnavailable:
-                log.info("notifications do not pass the pooler: workers look for work every %g s", self._interval)
+                log.info("the connection pooler drops notifications: workers check for work every %g s", self._interval)
                 return
             except WorldError:  # polling continues, and reports what is wrong
                 self._stopping.wait(self._interval)

@@ -101,7 +101,7 @@ DIGEST_TIME = timedelta(days=30)
 LOOKED = "what happened was looked at"
 NOTHING = "nothing was due"
 TOGETHER = "it was looked at together with a later delivery"
-STOPPED = "the server stopped: the next one goes on"
+STOPPED = "the server stopped: the next one continues"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
 """Errors that a renamed repository may cause, among other things."""
@@ -116,7 +116,7 @@ def reconcile(lease: Lease, run: RunDependencies) -> None:
         details = {"repository": lease.key}
         log.error("a run could not be started, or its results could not be stored: %s", line, extra=details)
         if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
-            log.error("its lease could not be given back, and runs out: %s", line, extra=details)
+            log.error("its lease could not be released; it will expire: %s", line, extra=details)
 
 
 def _reconcile(lease: Lease, run: RunDependencies) -> None:
@@ -298,7 +298,7 @@ class RepositoryRun:
         if until <= self.dependencies.now():
             return bot
         limit_ends = datetime.fromtimestamp(until / 1000, UTC)
-        message = f"the reading of history goes on at {limit_ends:%H:%M} UTC, when GitHub's limit is over"
+        message = f"the reading of history continues at {limit_ends:%H:%M} UTC, when GitHub's limit resets"
         self.known_limit = RateLimited(message, GOES_ON, until=limit_ends, resource=HISTORY)
         return replace(bot, history=LimitedHistory(self.known_limit))
 
@@ -314,7 +314,7 @@ class RepositoryRun:
         repository, tokens = self.work.repository, self.dependencies.tokens
         tokens.forget(repository)
         if tokens.grant(repository, self.dependencies.now()).name != self.name:
-            raise RepositoryMoved("the repository got another name: it is looked at again")
+            raise RepositoryMoved("the repository was renamed: it is checked again")
 
     def _handle_all(
         self, bot: RunContext, site: RepositorySite, config: RepositorySettings, row: RepositoryRow

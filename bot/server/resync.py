@@ -384,7 +384,9 @@ class Resync:
         if silent > INDEX_LEFT:
             changes.switch_off()
         elif silent <= ALIVE:
-            log.warning("another worker has the organisation's index and this one has none: give all the same place")
+            log.warning(
+                "another worker has an organisation index and this one has none: set the same --organisation for all"
+            )
         return 0
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
@@ -392,7 +394,7 @@ class Resync:
         if missed.trouble:
             notes.append(f"not all missed deliveries were requested again: {missed.trouble}")
         if missed.given_up:
-            notes.append(f"deliveries that were requested again and never came: {', '.join(missed.given_up)}")
+            notes.append(f"deliveries that were requested again but never arrived: {', '.join(missed.given_up)}")
         self._events(now).schedule_catch_up(missed.repositories, f"{self.options.app_id}:first-{now // DAY}")
         return missed.asked
 

@@ -84,7 +84,7 @@ class SecretFiles:
     def _reload(self, name: str, file: str) -> None:
         try:
             if not self._read[name]:
-                raise UserError(f"{variable(name)}_FILE is not there, or is no file")
+                raise UserError(f"{variable(name)}_FILE does not name a regular file")
             value = read_secret(name, file)
             if value == getattr(self._options, name):
                 return
@@ -95,7 +95,7 @@ class SecretFiles:
                 return
             self._use(new)
         except UserError as error:
-            log.log(self._level, "%s is not used, and the former value stays: %s", file, error)
+            log.log(self._level, "%s is not used; the previous value stays in use: %s", file, error)
             return
         self._options = new
         log.info("%s was read again", file, extra={"option": variable(name)})

@@ -136,10 +136,10 @@ def _open_tracer(environ: Mapping[str, str]) -> OtlpTracer:
         library = (error.name or "").partition(".")[0]
         if library not in LIBRARIES:
             raise
-        remedy = "install what requirements-traces.lock names, build the image with TRACES=1, or unset it"
+        remedy = "install the packages in requirements-traces.lock, build the image with TRACES=1, or unset it"
         raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error
     except (ValueError, OSError, RuntimeError) as error:
-        message = f"traces are not sent: a variable of OpenTelemetry has a value that cannot be used ({error})"
+        message = f"traces are not sent: an OpenTelemetry variable has an invalid value ({error})"
         raise UserError(message, "see its documentation") from error
 
 

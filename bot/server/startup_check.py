@@ -98,7 +98,7 @@ def _may_pass(error: UserError) -> bool:
 
 def _check_git() -> StartupProblem:
     if shutil.which("git") is None:
-        return StartupProblem("git", "wrong", "there is no git: install it")
+        return StartupProblem("git", "wrong", "git was not found: install it")
     done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
     return StartupProblem("git", "ok" if done.returncode == 0 else "wrong", (done.stdout or done.stderr).strip()[:100])
 
@@ -111,15 +111,19 @@ def _check_data(options: ServerOptions) -> Iterator[StartupProblem]:
         return
     kind = filesystem(folder, Path("/proc/self/mountinfo"))
     if REMOTE.fullmatch(kind):
-        yield StartupProblem("data", "wrong", f"{folder} is on {kind}: take a local disk")
+        yield StartupProblem("data", "wrong", f"{folder} is on {kind}: use a local disk")
     elif not options.database_url and not _supports_wal(folder):
         yield StartupProblem(
-            "data", "wrong", f"{folder} is on {kind or 'a disk'} where SQLite cannot: take a local disk"
+            "data",
+            "wrong",
+            f"{folder} is on {kind or 'a disk'}, where SQLite's WAL mode does not work: use a local disk",
         )
     else:
         yield StartupProblem("data", "ok", f"{folder}")
     level: Level = "ok" if free >= SPACE else "warning" if free >= SPARE else "wrong"
-    yield StartupProblem("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
+    yield StartupProblem(
+        "disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": at least 1 GB should be free")
+    )
 
 
 def _free_space(folder: Path) -> int | str:
@@ -131,7 +135,7 @@ def _free_space(folder: Path) -> int | str:
         probe.unlink()
         return shutil.disk_usage(folder).free
     except OSError as error:
-        return f"{folder} cannot be written ({error.strerror}): give it to this account"
+        return f"{folder} is not writable ({error.strerror}): let this account write to it"
 
 
 def _check_organisation(address: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
@@ -139,7 +143,9 @@ def _check_organisation(address: str, ask: Callable[[], object]) -> Iterator[Sta
     name = "organisation"
     if find_spec("lancedb") is None:
         yield StartupProblem(
-            name, "wrong", "lancedb is missing: install what requirements-org.lock names, or build the image with ORG=1"
+            name,
+            "wrong",
+            "lancedb is missing: install the packages in requirements-org.lock or build the image with ORG=1",
         )
         return
     if "://" not in address and isinstance(fault := _free_space(Path(address)), str):
@@ -148,7 +154,7 @@ def _check_organisation(address: str, ask: Callable[[], object]) -> Iterator[Sta
     try:
         ask()
     except WorldError as error:
-        yield StartupProblem(name, "warning", f"answers go on without other repositories until it is back: {error}")
+        yield StartupProblem(name, "warning", f"answers continue without other repositories until it is back: {error}")
     else:
         yield StartupProblem(name, "ok", address)
 
@@ -210,7 +216,7 @@ def _check_app(options: ServerOptions, outside: OutsideChecks) -> Iterator[Start
         yield StartupProblem("app", "warning", str(error))
         return
     if info.id != options.app_id:
-        yield StartupProblem("app", "wrong", f"the key is that of App {info.id}, not of {options.app_id}")
+        yield StartupProblem("app", "wrong", f"the key belongs to App {info.id}, not to {options.app_id}")
         return
     yield StartupProblem("app", "ok", f"{info.login}")
     yield from _missing_rights(info)
@@ -222,7 +228,7 @@ def _check_clock(ahead: float) -> StartupProblem:
     return (
         StartupProblem("clock", "ok", line)
         if abs(ahead) <= SKEW
-        else StartupProblem("clock", "away", f"{line}: set it right")
+        else StartupProblem("clock", "away", f"{line}: correct it")
     )
 
 
@@ -231,22 +237,22 @@ def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
         granted = info.permissions.get(name, "none")
         if granted not in RANKS or RANKS.index(granted) < RANKS.index(level):
             yield StartupProblem(
-                "permissions", "warning", f"the App has {name}: {granted}: give it {level} on its page"
+                "permissions", "warning", f"the App has {name}: {granted}; set it to {level} on its page"
             )
     granted = info.permissions.get("discussions", "none")
     if granted != "write":
         ability = (
-            "remember discussions, and not answer them"
+            "remember discussions but not answer them"
             if granted == "read"
             else "neither remember nor answer discussions"
         )
-        yield StartupProblem("discussions", "ok", f"the App has discussions: {granted}, so that it can {ability}")
+        yield StartupProblem("discussions", "ok", f"the App has discussions: {granted}, so it can {ability}")
     if info.permissions.get("pull_requests", "none") == "none":
-        line = "the App has pull_requests: none, so that it can read no pull request of a private repository"
+        line = "the App has pull_requests: none, so it cannot read pull requests of private repositories"
         yield StartupProblem("pull requests", "ok", line)
     if missing := [event for event in EVENTS if event not in info.events]:
         yield StartupProblem(
-            "events", "warning", f"the App does not hear of {', '.join(missing)}: subscribe on its page"
+            "events", "warning", f"the App is not subscribed to {', '.join(missing)}: subscribe on its page"
         )
 
 

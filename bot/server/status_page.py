@@ -174,14 +174,16 @@ def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
 def _lead(repositories: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
     busy = counts.get("waiting", 0) + counts.get("working", 0)
     text = f"It looks after {count_of(len(repositories), 'repository', 'repositories')}." if repositories else ""
-    text = text or "It looks after no repository now."
-    return f"{text} {count_of(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{text} Nothing waits."
+    text = text or "It looks after no repositories."
+    return (
+        f"{text} {count_of(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{text} Nothing is waiting."
+    )
 
 
 def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     abouts: Mapping[State, str] = {
-        "waiting": f"the oldest that is due came {oldest}" if oldest else "none is due",
-        "working": "in runs that go on now",
+        "waiting": f"the oldest due one arrived {oldest}" if oldest else "none is due",
+        "working": "in current runs",
         "done": "with a comment, or silently",
         "dead": "given up for now; see why" if counts.get("dead", 0) else "none was given up",
     }
@@ -202,7 +204,7 @@ def _limits(scarcest: Sequence[ScarcestLimit]) -> str:
     left = join_names([f"{each.left:,} of {each.limit:,} {units[each.resource]}" for each in scarcest])
     most = max((each.installations for each in scarcest), default=0)
     qualifier = " for the installation that has the fewest" if most > 1 else ""
-    return f"Left of GitHub's limits in this hour{qualifier}: {left}." if scarcest else ""
+    return f"Left of GitHub's limits this hour{qualifier}: {left}." if scarcest else ""
 
 
 def _format_count(count: int) -> str:
@@ -349,7 +351,7 @@ def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]
         steps.append({"at": None, "name": f"{tries} failed", "about": "each was followed by a longer pause"})
     if run and delivery.run == run.id:
         waited = format_duration((run.began - delivery.received_at) / 1000)
-        about = f"{waited} after it came, by worker {run.worker}"
+        about = f"{waited} after it arrived, by worker {run.worker}"
         steps.append({"at": moment(run.began), "name": "A run of its repository began", "about": about})
         if run.ended:
             took = f"it took {format_duration((run.ended - run.began) / 1000)}"
@@ -380,7 +382,7 @@ def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
         ("Request", delivery.request),
         ("Event", f"{event.name}.{event.action}" if event.action else event.name),
         ("Installation and repository", f"{repository.installation} and {repository.number}"),
-        ("Comment that it is about", str(event.comment_id or "")),
+        ("Related comment", str(event.comment_id or "")),
         ("Moved to", event.moved_to or ""),
         *((f"Of the {key}" if key == "account" else key.capitalize(), value) for key, value in delivery.extra),
         ("Run", delivery.run),
@@ -394,7 +396,7 @@ def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
 OUTCOMES = {
     "created": ("spoke", "Commented"),
     "updated": ("spoke", "Comment updated"),
-    "unchanged": ("spoke", "Comment stands"),
+    "unchanged": ("spoke", "Comment unchanged"),
     "replied": ("spoke", "Replied"),
     "withdrawn": ("spoke", "Comment withdrawn"),
     "would say": ("spoke", "Would comment"),
@@ -405,7 +407,7 @@ OUTCOMES = {
 
 STATES: Mapping[State, tuple[str, str]] = {
     "waiting": ("waiting", "Waiting"),
-    "working": ("waiting", "At work"),
+    "working": ("waiting", "In progress"),
     "done": ("silent", "Done"),
     "dead": ("failed", "Put aside"),
     "dropped": ("silent", "Dropped"),
@@ -418,8 +420,8 @@ EVENTS = {
     "discussion_comment": "comment on a discussion",
     "push": "push to the default branch",
     "gollum": "wiki edited",
-    "catch-up": "looked again by itself",
-    "schedule": "daily look",
+    "catch-up": "automatic check",
+    "schedule": "daily check",
     "installation": "App",
     "installation_repositories": "repositories",
 }
@@ -446,7 +448,7 @@ def badge(delivery: Delivery) -> Badge:
     if delivery.state == "done" and delivery.said in OUTCOMES:
         return Badge(*OUTCOMES[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
-        return Badge("waiting", "Tried again")
+        return Badge("waiting", "Retrying")
     return Badge(*STATES[delivery.state])
 
 

@@ -47,7 +47,7 @@ PART = 100
 """Least number of bytes that a part of a body counts as."""
 
 COMMAND = "/precedent"
-CROWDED = "too many deliveries come at once"
+CROWDED = "too many deliveries at once"
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -112,7 +112,7 @@ class _ArrivingBody:
             parts.append(message.get("body", b""))
             bytes_left -= len(parts[-1])
             if bytes_left < 0:
-                return Refused(413, "longer than it said")
+                return Refused(413, "the body is longer than its Content-Length")
             if not take(max(PART, len(parts[-1]))):
                 return Refused(503, CROWDED)
             if not message.get("more_body"):
@@ -152,16 +152,16 @@ def check_headers(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
     A length is required: a chunked body would be read up to the limit before its size is known.
     """
     if method != "POST":
-        return Refused(405, "deliveries come by POST")
+        return Refused(405, "deliveries must use POST")
     if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
-        return Refused(415, "deliveries are application/json: set that as the webhook's content type")
+        return Refused(415, "deliveries must be application/json: set that as the webhook's content type")
     length = headers.get(b"content-length", b"")
     if b"transfer-encoding" in headers or not length.isdigit():
-        return Refused(411, "a delivery says how long it is")
+        return Refused(411, "a delivery needs a Content-Length")
     if len(length) > 9 or int(length) > MAX_PAYLOAD:
         return Refused(413, "larger than 25 MB")
     if not _EVENT.fullmatch(headers.get(b"x-github-event", b"")):
-        return Refused(400, "no event is named")
+        return Refused(400, "the X-GitHub-Event header is missing or invalid")
     if not _SIGNATURE.fullmatch(headers.get(b"x-hub-signature-256", b"")):
         return Refused(403, "not signed with SHA-256")
     return int(length)
@@ -175,12 +175,12 @@ def receive(
     if isinstance(length, Refused):
         return length
     if length != len(body):
-        return Refused(400, "the body is not as long as it said")
+        return Refused(400, "the body is not as long as its Content-Length")
     if not is_signed(body, headers[b"x-hub-signature-256"], rules.secrets):
-        return Refused(403, "the signature is not of this body and our secret")
+        return Refused(403, "the signature does not match this body and our secret")
     name = guid(headers)
     if not name:
-        return Refused(400, "no delivery is named")
+        return Refused(400, "the X-GitHub-Delivery header is missing or invalid")
     payload = _parse_object(body)
     if payload is None:
         return Refused(400, "the body is not a JSON object")
@@ -224,11 +224,11 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
         return DroppedDelivery("unknown event")
     installation, place = installation_of(payload), repository_of(payload)
     if not installation:
-        return Refused(400, "no installation is named: is this the webhook of the App?")
+        return Refused(400, "the payload names no installation: is this the App's webhook?")
     if name in OF_INSTALLATION:
         return _installation_arrival(name, payload, RepositoryKey(installation, 0), place, rules.scope)
     if not place.id:
-        return Refused(400, "no repository is named")
+        return Refused(400, "the payload names no repository")
     if not rules.scope.includes(place.name):
         return DroppedDelivery(EXCLUDED)
     if why := _drop_reason(name, payload, place, rules.own_login):

@@ -150,7 +150,7 @@ class Worker:
             thread.join(max(0.0, until - time.monotonic()))
         ended = not any(thread.is_alive() for thread in threads)
         if line := run_guarded(self.inbox.abandon):
-            log.warning("leases could not be given back, and run out: %s", line, extra=self._log_fields())
+            log.warning("leases could not be released; they will expire: %s", line, extra=self._log_fields())
         log.info(
             "drained" if ended else "some runs did not end in time: they will be run again", extra=self._log_fields()
         )
@@ -212,7 +212,7 @@ class Worker:
         key, seconds = self._longest_run(now)
         if seconds > HANGING:
             log.error(
-                "a run has hung for %d s: this worker ends", seconds, extra=self._log_fields() | {"repository": key}
+                "a run has hung for %d s: this worker exits", seconds, extra=self._log_fields() | {"repository": key}
             )
             raise WorkerExit(LOST)
         if self.parent and os.getppid() != self.parent:
@@ -231,7 +231,7 @@ class Worker:
         if line:
             log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
         if held and now - self._confirmed_at > LEASE / 1000:
-            log.error("the leases have run out: this worker ends", extra=self._log_fields())
+            log.error("the leases have expired: this worker exits", extra=self._log_fields())
             raise WorkerExit(LOST)
 
     def _renew_or_end(self, held: Mapping[str, Lease], now: float) -> None:
@@ -242,7 +242,7 @@ class Worker:
         with self._lock:
             keys = sorted(held[each].key for each in lost if held[each] in self._held)
         if keys:
-            log.error("others have taken over %s: this worker ends", ", ".join(keys), extra=self._log_fields())
+            log.error("other workers have taken over %s: this worker exits", ", ".join(keys), extra=self._log_fields())
             raise WorkerExit(LOST)
 
     def _longest_run(self, now: float) -> tuple[str, float]:

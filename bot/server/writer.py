@@ -83,7 +83,7 @@ class GroupCommitWriter:
         try:
             self._queue.put_nowait(waiting)
         except queue.Full:
-            raise ReceiveQueueFull("too many deliveries wait to be stored") from None
+            raise ReceiveQueueFull("too many deliveries are waiting to be stored") from None
         async with asyncio.timeout(self._patience):
             return await waiting.done
 
@@ -150,7 +150,7 @@ class GroupCommitWriter:
         except WorldError:
             closed = ""  # the next store will show it
         if closed != self._closed:
-            log.warning("deliveries are refused: %s" if closed else "deliveries are taken again%s", closed)
+            log.warning("deliveries are refused: %s" if closed else "deliveries are accepted again%s", closed)
         self._closed = closed
 
     def _write_counts(self) -> None:

@@ -126,7 +126,7 @@ RECALL_PHRASES = (
 @dataclass(frozen=True, slots=True)
 class ReferenceSettings:
     max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
-    chars: int = setting(5000, "Most characters of conversation shown for each.", low=200, high=20_000)
+    chars: int = setting(5000, "Maximum characters of conversation shown for each.", low=200, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class CommentSettings:
         "Link to issues without leaving a backlink on them; auto: on github.com only.",
         choices=get_args(RedirectLinks),
     )
-    daily_limit: int = setting(50, "Most comments in any 24 hours, including replies.", low=1, high=500)
+    daily_limit: int = setting(50, "Maximum comments in any 24 hours, including replies.", low=1, high=500)
     answer_within_hours: int = setting(24, "Issues older than this when first seen are not answered.", low=1, high=168)
 
 
@@ -370,7 +370,7 @@ class Inputs:
     )
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     since: str = setting(
-        "30d", "How far back run digest looks.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE
+        "30d", "How far back the digest goes.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE
     )
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 

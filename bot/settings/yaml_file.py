@@ -89,9 +89,7 @@ def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
     for key_node, value_node in root.value:
         key = key_node.value if isinstance(key_node, yaml.ScalarNode) else ""
         if key in texts:
-            raise SettingsError(
-                f"{_location(name, key_node)}: {format_value(key)} stands here a second time; keep one of the two"
-            )
+            raise SettingsError(f"{_location(name, key_node)}: {format_value(key)} is set twice; keep one of the two")
         if not isinstance(value_node, yaml.ScalarNode):
             raise SettingsError(f"{_location(name, value_node)}: {format_value(key)} must be one text, in quotes")
         if not _is_null(value_node):
@@ -137,7 +135,7 @@ def _decode(text: bytes | str, name: str) -> str:
 def _parse(text: str, name: str, max_depth: int = MAX_DEPTH) -> yaml.Node | None:
     if hidden := _HIDDEN_BREAK.search(text):
         line = text.count("\n", 0, hidden.start()) + 1
-        raise SettingsError(f"{name}:{line}: it holds a line end that no editor shows; press Enter there instead")
+        raise SettingsError(f"{name}:{line}: it contains a line break that no editor shows; press Enter there instead")
     try:
         _check_events(text, name, max_depth)
         root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
@@ -149,7 +147,7 @@ def _parse(text: str, name: str, max_depth: int = MAX_DEPTH) -> yaml.Node | None
         remedy = "; indent with spaces, not tabs" if has_tab else ""
         raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}{remedy}") from None
     except (yaml.YAMLError, UnicodeError):
-        raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
+        raise SettingsError(f"{name}: not valid YAML: it contains a character that YAML does not allow") from None
     return root
 
 
@@ -192,9 +190,7 @@ def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: l
         try:
             key = _read_key(key_node, rules_by_name, prefix, name)
             if key in seen:
-                raise SettingsError(
-                    f"{_location(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
-                )
+                raise SettingsError(f"{_location(name, key_node)}: {prefix}{key} is set twice; keep one of the two")
             seen.add(key)
             if not _is_null(value_node):
                 rule, default = rules_by_name[key]

@@ -61,7 +61,7 @@ def _parse_thread(line: bytes, path: Path, number: int) -> Thread:
     try:
         fields = json.loads(line.decode("utf-8-sig").rstrip())
         if not isinstance(fields, dict):
-            raise TypeError("each line is one JSON object")
+            raise TypeError("each line must be one JSON object")
         return thread_from_archive(fields)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: not a thread ({_describe_error(error):.120})") from error
@@ -76,5 +76,5 @@ def _describe_error(error: Exception) -> str:
         case RecursionError():
             return "nested too deeply"
         case KeyError():
-            return f"no {error}"
+            return f"{error} is missing"
     return str(error)

@@ -85,7 +85,7 @@ def refresh_pages(
         try:
             reading = source.read(last_states.get(source.name, ""), store, note)
         except WorldError as error:
-            note(f"The pages of {source.name} could not be read, and stay as they are remembered: {error}")
+            note(f"The pages of {source.name} could not be read; the stored ones are kept: {error}")
             continue
         if reading is not None:
             records += _changed_pages(reading, store, now)
@@ -202,7 +202,7 @@ class BranchPages:
                 path, oid = changed[key]
                 total += len(contents.get(oid, b""))
                 if total > MAX_TOTAL:
-                    note(f"Pages of {self.name}: {MAX_TOTAL:,} bytes were read, the next run goes on from there")
+                    note(f"Pages of {self.name}: {MAX_TOTAL:,} bytes were read; the next run continues from there")
                     return
                 if oid not in contents:
                     note(f"Pages of {self.name}: {path} was left out; it has more than {MAX_BYTES:,} bytes")

@@ -83,7 +83,7 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
         before = len(notes)
         matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
         if all(path.endswith(_MAPPING) for path in matches) and not any(map(_is_session, matches)):
-            unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} names no .jsonl or .log file"
+            unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} matches no .jsonl or .log file"
         files_by_path |= matches
     sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING)]
     mappings = {file.path: file for file in files_by_path.values() if file.path.endswith(_MAPPING)}
@@ -93,8 +93,8 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     kept = _within_limits(sessions, MAX_FILES, MAX_BYTES)
     if len(kept) < len(sessions):
         notes.append(
-            f"{len(sessions) - len(kept)} of {len(sessions)} files of sessions, the oldest, are not read: "
-            f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
+            f"the oldest {len(sessions) - len(kept)} of {len(sessions)} session files are not read: "
+            f"the limit is {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
     notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)

@@ -442,7 +442,7 @@ def test_a_rebuild_leaves_a_report_of_what_it_would_have_said(stage: Stage) -> N
     report = (workspace / ".precedent/backtest.html").read_text(encoding="utf-8")
     assert "Everybody is logged out" in report
     told = stage.summary.read_text(encoding="utf-8")
-    assert "What it would have said is in .precedent/backtest.html, which goes with the job" in told
+    assert "What it would have said is in .precedent/backtest.html, which is lost when the job ends" in told
     assert "Of the 3 newest issues, it would have shown similar ones on 0" in told
     assert {"model/ranking.json", "model/backtest.json"} <= set(tip(stage))
     assert "model/words.bin" not in tip(stage)

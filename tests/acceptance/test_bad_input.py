@@ -260,7 +260,7 @@ def test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one(day: Day, 
 def test_settings_that_are_not_where_the_workflow_says_are_told(day: Day) -> None:
     day.environment |= {"INPUT_CONFIG": ".github/other.yml"}
     assert day.act("schedule") == 0
-    told = "There is no .github/other.yml on the default branch: the default settings count."
+    told = "There is no .github/other.yml on the default branch: the default settings apply."
     assert told in day.stage.summary.read_text(encoding="utf-8")
     day.commit(".github/other.yml", "mode: summary\n")
     assert day.act("schedule") == 0
@@ -385,8 +385,8 @@ def test_a_real_limit_that_is_used_up_half_way(day: Day, capfd: pytest.CaptureFi
     day.github.limits.set(1)
     assert day.act("issues", "opened", number) == 0
     assert errors(day, capfd) == []
-    assert "::notice::GitHub's rate limit is reached until" in day.log
-    assert "rate limit is reached until" in day.stage.summary.read_text(encoding="utf-8")
+    assert "::notice::GitHub's rate limit is exhausted until" in day.log
+    assert "rate limit is exhausted until" in day.stage.summary.read_text(encoding="utf-8")
     assert isinstance(day.stage.memory().records([number])[number], Thread)
     day.github.limits.set(1000)
     assert day.recovers(number)
@@ -398,7 +398,7 @@ def test_an_issue_that_is_out_of_sight_is_left_as_it_is(day: Day) -> None:
     day.github.hide_issue(number)
     (day.stage.folder / "event.json").write_text(f'{{"action": "opened", "issue": {{"number": {number}}}}}')
     assert day.run("issues") == 0
-    assert "cannot be seen now" in day.stage.summary.read_text(encoding="utf-8")
+    assert "is not visible now" in day.stage.summary.read_text(encoding="utf-8")
     day.github.show_issue(number)
     assert day.recovers(number)
 

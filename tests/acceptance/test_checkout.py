@@ -117,11 +117,11 @@ def test_outside_of_git_it_works_and_says_what_it_could_not_use(desk: Desk, tmp_
     nowhere.mkdir()
     asked = desk.precedent(nowhere, "what")
     assert (asked.code, asked.out) == (0, "")
-    assert "this is no git checkout" in asked.err
+    assert "this is not a git checkout" in asked.err
     assert "Nothing relevant." not in asked.err
     told = json.loads(desk.precedent(nowhere, "ss", "cookie", "--json").out)
     assert (told["hits"], told["searched"]) == ([], 0)
-    assert "this is no git checkout" in told["notes"][0]
+    assert "this is not a git checkout" in told["notes"][0]
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_the_context_of_a_branch_is_text_for_a_prompt_within_its_bound(desk: Des
     assert root.find("related/thread").get("id") == "26"
     assert all(thread.findtext("why") for thread in root.iter("thread"))
     markdown = desk.precedent(checkout, "context", "--branch", "--format", "markdown").out
-    assert markdown.startswith("# What is known of this branch\n")
+    assert markdown.startswith("# What is known about this branch\n")
     assert "### #26\n" in markdown
     for form in ("xml", "markdown"):
         short = desk.precedent(checkout, "context", "--branch", "--format", form, "--chars", "2000").out
@@ -201,4 +201,4 @@ def test_settings_that_lead_to_what_has_no_end_are_none(desk: Desk, checkout: Pa
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").symlink_to("/dev/zero")
     told = desk.precedent(checkout, "search", "x", "--kind", "session")
-    assert (told.code, "there are no sessions of this checkout" in told.err) == (2, True)
+    assert (told.code, "no sessions found for this checkout" in told.err) == (2, True)

@@ -34,7 +34,7 @@ def test_a_digest_is_in_the_summary_and_in_a_page_and_nothing_is_written(stage: 
     told = summary(stage)
     assert "From 5 January 2025 to 5 January 2026: 2 decisions were made and 1 open issue repeats a closed one." in told
     assert f"> {DECISION}" in told.replace("\u200b", "")
-    assert "The digest as a page is in " in told
+    assert "The digest page is " in told
     assert "<h1>What to look at</h1>" in page(stage).read_text(encoding="utf-8")
     assert stage.github.writes == 0
     assert stage.memory().state.base.snapshot.revision == before

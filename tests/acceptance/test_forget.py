@@ -99,10 +99,10 @@ def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stag
     assert (leaks(stage), where(stage)) == ([], [])
     assert stage.comments(ASKS) == stage.comments(ALIKE) == stage.comments(LEAKY) == []
     told = summary(stage)
-    assert "Issue 2 is forgotten: none of its text is on the branch precedent, nor is any older commit." in told
+    assert "Issue 2 is forgotten: none of its text is on the branch precedent, and its older commits are gone." in told
     assert "Our comments that showed it were deleted on: 2, 3, 4." in told
     assert "These issues refer to it, may quote it, and stay in memory: 3." in told
-    assert "Not reached: mail that was sent" in told
+    assert "Not reached: email already sent" in told
     assert SECRET not in told + stage.output.read_text(encoding="utf-8")
     assert not any(SECRET in path.read_text(encoding="utf-8") for path in (stage.folder / ".precedent").glob("*2*"))
 
@@ -224,8 +224,8 @@ def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_t
     assert act(stage, "issue_comment", "created", LEAKY, asked) == 1
     assert where(stage) == []
     told = summary(stage)
-    assert "issue 2 is out of memory, but older commits of the branch precedent still hold it" in told
-    assert "let this token force pushes to precedent, then start" in told
+    assert "issue 2 was removed from memory, but older commits of the branch precedent still contain it" in told
+    assert "allow this token to force-push to precedent, then start" in told
     assert "The server refused to replace the history" in stage.comments(LEAKY)[0]
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
     assert decoded(stage) == []

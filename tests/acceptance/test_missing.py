@@ -86,7 +86,7 @@ def test_an_empty_list_takes_nothing_away_and_what_is_asked_about_is_remembered_
     stage.github.edit_issue(2, title="Hang")
     stage.github.faults.add(GRAPHQL, "empty")
     assert rebuild(stage) == 0
-    assert "Missing from the reading: 3; gone from GitHub: 0; not asked about yet: 0." in summary(stage)
+    assert "Missing from the history: 3; gone from GitHub: 0; not checked yet: 0." in summary(stage)
     assert held(stage) == ALL | {2: "Hang"}
 
 
@@ -138,7 +138,7 @@ def test_a_limit_while_it_asks_keeps_the_rebuild_open_and_nothing_is_asked_twice
     stage.github.faults.add("GET */issues/*", "primary403", None, after=2)
     assert rebuild(stage) == 0
     assert "The rebuild is not finished" in summary(stage)
-    assert "gone from GitHub: 1; not asked about yet: 1." in summary(stage)
+    assert "gone from GitHub: 1; not checked yet: 1." in summary(stage)
     assert asked_about(stage) == 3
     assert stage.memory().state.manifest.reading is not None
     stage.github.faults.clear()
@@ -171,7 +171,7 @@ def test_a_transferred_issue_is_told_where_it_went(stage: Stage) -> None:
 def test_a_dry_run_tells_what_is_gone_and_writes_nothing(stage: Stage) -> None:
     stage.github.delete_issue(1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
-    assert "Missing from the reading: 1; gone from GitHub: 1; not asked about yet: 0." in summary(stage)
+    assert "Missing from the history: 1; gone from GitHub: 1; not checked yet: 0." in summary(stage)
     assert held(stage) == ALL
 
 
@@ -185,8 +185,8 @@ def test_one_run_asks_about_so_many_and_the_next_ones_about_the_rest(
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert asked_about(stage) == MAX_LOOKUPS
-    assert f"50 of {MAX_LOOKUPS} missing threads asked about" in capsys.readouterr().out
-    assert f"gone from GitHub: {MAX_LOOKUPS}; not asked about yet: 2." in summary(stage)
+    assert f"50 of {MAX_LOOKUPS} missing threads checked" in capsys.readouterr().out
+    assert f"gone from GitHub: {MAX_LOOKUPS}; not checked yet: 2." in summary(stage)
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
     assert set(held(stage, *more).values()) == {"(deleted)"}

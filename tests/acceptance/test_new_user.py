@@ -140,7 +140,7 @@ def test_the_checkout_answers_as_the_readme_says(
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.chdir(day.clone)
     assert precedent(["what"]) == 0
-    assert "let your git reach it" in capsys.readouterr().err
+    assert "check that git can reach it" in capsys.readouterr().err
     day.git(home, "config", "--global", "credential.helper", "store")
     (home / ".git-credentials").write_text(f"{remote.scheme}://{remote.netloc}\n", encoding="utf-8")
     for words in (["what", "--refresh"], ["search", "where", "do", "sessions", "live"], ["show", "1"]):

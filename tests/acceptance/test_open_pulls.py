@@ -118,7 +118,7 @@ def test_without_an_answer_the_line_is_left_out(stage: Stage, fault: str) -> Non
     number = opened(stage)
     assert lines(stage, number) == []
     assert "Sessions are lost" in stage.comments(number)[0]
-    assert "Open pull requests were not looked for" in summary(stage)
+    assert "Open pull requests were not looked up" in summary(stage)
     assert ("pull-requests: read" in summary(stage)) is (fault == "permission")
     assert graph_requests(stage) == 1
 

@@ -32,7 +32,7 @@ def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stag
     stage.github.clock.advance(3600)
     stage.github.mark()
     assert stage.act("schedule") == 0
-    assert "goes on" in summary(stage)
+    assert "UTC continues." in summary(stage)
     assert graph_requests(stage) <= 2
     memory = stage.memory()
     assert (memory.state.manifest.threads, memory.state.manifest.reading) == (FULL, None)
@@ -102,7 +102,7 @@ def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage
     stage.github.faults.add("POST /graphql", "404", None)
     stage.github.limits.set(60)
     assert rebuild(stage) == 0
-    assert "left to new issues" in summary(stage)
+    assert "kept for new issues" in summary(stage)
     number = stage.github.open_issue("hubot", "Again", "As in #100")
     assert stage.act("issues", "opened", number) == 0
     stage.github.limits.set(1000)
@@ -165,7 +165,7 @@ def test_a_limit_of_graphql_holds_for_the_rest_of_the_run(half: Stage) -> None:
     half.github.faults.add("POST /graphql", "limit200", None)
     assert half.act("issues", "opened", number) == 0
     assert graph_requests(half) == 1
-    assert "limit is reached" in summary(half)
+    assert "limit is exhausted" in summary(half)
 
 
 @pytest.mark.parametrize("afterwards", ["issues-off", "401"])
@@ -175,7 +175,7 @@ def test_what_could_not_be_said_fails_the_run_whatever_comes_after_it(half: Stag
     half.github.faults.add("POST /graphql", afterwards, None, after=1)  # the first one is for the open issue
     assert half.act("issues", "opened", number) == 1
     assert graph_requests(half) == 2
-    assert "GitHub does not take that (422" in summary(half)
+    assert "GitHub rejected the request (422" in summary(half)
 
 
 def test_one_thread_that_cannot_be_seen_does_not_end_the_reading_or_keep_an_event_from_its_answer(stage: Stage) -> None:

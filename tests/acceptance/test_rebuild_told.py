@@ -12,7 +12,7 @@ from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, rebuild, s
 pytestmark = pytest.mark.slow
 GRAPHQL = "POST /graphql"
 FULL = 2 * PER_PAGE
-LIMIT = "GitHub's rate limit is reached until"
+LIMIT = "GitHub's rate limit is exhausted until"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def spoil(stage: Stage, path: str, content: str = "{") -> None:
 
 
 def test_the_first_run_tells_what_it_read_and_the_next_ones_do_not(stage: Stage) -> None:
-    began = "There was no memory to go on from, so the history was read from its beginning: "
+    began = "There was no memory to continue from, so the history was read from its beginning: "
     held = f"{FULL} issues, pull requests and pages"
     assert stage.act("schedule", inputs={"dry-run": "true"}) == 0
     assert f"{began}{held} would be on the branch precedent." in summary(stage)
@@ -53,7 +53,7 @@ def test_by_hand_an_outage_fails_it_and_says_what_to_do(stage: Stage, capfd: pyt
     assert rebuild(stage) == 1
     assert failure(stage, capfd) == (
         "The history could not be read: GitHub's GraphQL API answers 503. "
-        "Start `rebuild` again later; the schedule goes on too."
+        "Start `rebuild` again later; scheduled runs continue it too."
     )
     assert "threads were read" not in summary(stage)
     assert "is kept" not in summary(stage)
@@ -63,7 +63,7 @@ def test_by_hand_an_outage_fails_it_and_says_what_to_do(stage: Stage, capfd: pyt
 @pytest.mark.parametrize(
     ("dry", "outlook"),
     [
-        ("", "What was read is kept. Start `rebuild` again later; the schedule goes on too."),
+        ("", "What was read is kept. Start `rebuild` again later; scheduled runs continue it too."),
         ("true", "Start `rebuild` again later."),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("after", "outlook"), [
-    (0, "The next runs go on."), (1, "What was read is kept, and the next runs go on.")
+    (0, "The next runs continue."), (1, "What was read is kept, and the next runs continue.")
 ])  # fmt: skip
 def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=after)
@@ -120,7 +120,7 @@ def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
 def test_the_first_run_tells_of_a_limit_once(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert stage.act("schedule") == 0
-    assert "Not all of the history is read yet: the next runs go on" in summary(stage)
+    assert "Not all of the history is read yet: the next runs continue" in summary(stage)
     assert summary(stage).count(LIMIT) == 1
 
 
@@ -159,8 +159,7 @@ def test_at_a_limit_nothing_of_a_dry_run_is_kept(stage: Stage) -> None:
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "The rebuild is not finished. Nothing is kept; a dry run starts over." in summary(stage)
     assert LIMIT in summary(stage)
-    assert "go on" not in summary(stage)
-    assert "goes on" not in summary(stage)
+    assert "continue" not in summary(stage)
 
 
 # After damage
@@ -192,7 +191,7 @@ def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> No
     spoil(stage, "model/words.bin", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild restored it." in summary(stage)
+    assert "model/words.bin was damaged (it does not match the manifest): this rebuild restored it." in summary(stage)
     assert "until the next rebuild" not in summary(stage)
 
 

@@ -24,8 +24,8 @@ TITLES = {
 }
 PICTURES = {"growth": "bench-growth.svg", "quality": "bench-quality.svg"}
 ABOUT = {
-    "bench-ratios.svg": "Every ratio as a bar: left of the line ours needs less than its peer, right of it more.",
-    "bench-growth.svg": "How many megabytes a clone gets, after so many events: the branch, and the records as JSON.",
+    "bench-ratios.svg": "Every ratio as a bar: left of the line, ours needs less than its peer; right of it, more.",
+    "bench-growth.svg": "Megabytes that a clone gets, by number of events: the branch, and the records as JSON.",
     "bench-quality.svg": "RR@1, RR@5, RR@10 and MRR of ours, of BM25 and of similar titles, as bars.",
 }
 HEAD = ("what", "ours", "95 of 100", "peer's", "peer", "ratio", "limit", "")
@@ -59,7 +59,7 @@ def machine(kept: Mapping[str, Any]) -> str:
     load, note = kept["load"], kept["note"]
     busy = "" if note == "idle" else " **The machine was not idle: the times are approximate; rely on the ratios.**"
     return (
-        f"The newest part was measured {kept['date']} at commit `{kept['commit']}`, in {kept['seconds']:,} s: "
+        f"The newest part was measured on {kept['date']} at commit `{kept['commit']}`, in {kept['seconds']:,} s: "
         f"{Machine(**kept['machine']).told()}. "
         f"Load {load['start']:g} at the start and {load['end']:g} at the end; other processes took "
         f"{load['others']:g} of the cores.{busy}\n"

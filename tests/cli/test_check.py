@@ -18,7 +18,7 @@ from tests.cli.asked import SAMPLE, obeyed
 from tests.cli.console import Ended, Run
 
 DRAFT = "# Signed out again under /bm\n\nThe log says `SESSION_PATH_MISMATCH`.\n"
-NOTHING = "Nothing like it is remembered (73 threads, 250 messages searched).\n"
+NOTHING = "Nothing similar is in memory (73 threads, 250 messages searched).\n"
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_without_a_memory_nothing_is_claimed(call: Run) -> None:
     Path("draft.md").write_text(DRAFT)
     ended = call("check", "draft.md", "--offline")
     assert (ended.code, ended.out) == (2, "")
-    assert "this is no git checkout" in ended.err
+    assert "this is not a git checkout" in ended.err
 
 
 # -- drafts that mean harm -------------------------------------------------------------------------------------------

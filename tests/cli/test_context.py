@@ -129,7 +129,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, told in [
-        (("--issue", "1"), "this is no git checkout"),
+        (("--issue", "1"), "this is not a git checkout"),
         (("--issue", "1", "--store", tmp_path / "none"), "no store at"),
         (("--sessions", tmp_path / "none"), "takes the folder of the transcripts"),
     ]:

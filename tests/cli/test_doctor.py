@@ -90,10 +90,20 @@ EVENTS = "discussion:\n  discussion_comment:\n"
 @pytest.mark.parametrize(
     ("events", "permission", "config", "told"),
     [
-        (EVENTS, "read", "", ["switched on, 2 in number; memory has not read all yet; Precedent does not answer them"]),
-        (EVENTS, "write", ANSWERING, ["switched on, 2 in number; memory has not read all yet; Precedent answers them"]),
-        (EVENTS, "read", ANSWERING, ["Precedent answers them", "may not write discussions, so that it cannot answer"]),
-        (EVENTS, "", "", ["does not answer them", "may not read discussions, so that they are not remembered"]),
+        (
+            EVENTS,
+            "read",
+            "",
+            ["switched on, 2 in all; memory has not read them all yet; Precedent does not answer them"],
+        ),
+        (
+            EVENTS,
+            "write",
+            ANSWERING,
+            ["switched on, 2 in all; memory has not read them all yet; Precedent answers them"],
+        ),
+        (EVENTS, "read", ANSWERING, ["Precedent answers them", "may not write discussions, so it cannot answer"]),
+        (EVENTS, "", "", ["does not answer them", "may not read discussions, so they are not remembered"]),
         ("", "read", "", ["does not answer them", "does not run on discussion and discussion_comment"]),
     ],
 )

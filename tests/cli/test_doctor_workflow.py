@@ -34,7 +34,7 @@ def told(check: str, text: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("value", ["true", "'true'", "TRUE"])
 def test_a_dry_run_for_every_event_is_a_warning_and_nobody_says_that_all_is_well(value: str) -> None:
     text = WORKFLOW + f"          dry-run: {value}\n"
-    remedy = f"take `dry-run: true` out of `with:` in {PATH}"
+    remedy = f"remove `dry-run: true` from `with:` in {PATH}"
     says = "dry-run is true for every event: nothing is remembered or said"
     assert told("inputs", text) == [("warning", says, remedy)]
     assert told("workflow", text) == []
@@ -59,7 +59,7 @@ def test_a_dry_run_under_a_condition_is_not_for_every_event() -> None:
 def test_the_placeholder_of_the_readme_is_an_error(uses: str) -> None:
     [(level, says, remedy)] = told("version", re.sub(r"uses: .*", f"uses: {uses}", WORKFLOW))
     assert (level, "OWNER is the README's placeholder" in says) == ("error", True)
-    assert remedy == "put the account there that you use it from"
+    assert remedy == "replace OWNER with the account that you use it from"
 
 
 @pytest.mark.parametrize("uses", ["co-OWNER/precedent@v1", "owner/precedent@v1"])

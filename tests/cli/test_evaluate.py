@@ -147,7 +147,7 @@ def test_the_difference_to_an_earlier_result(files: tuple[str | Path, ...], tmp_
         ("[" * 100_000, "line 3: not JSON"),
         ('{"relevant": [1]}', "line 3: a query needs id and relevant"),
         ('{"id": 6}', "line 3: a query needs id and relevant"),
-        ('{"id": 6, "relevant": "5"}', "line 3: a query needs id and relevant (relevant is a list of ids)"),
+        ('{"id": 6, "relevant": "5"}', "line 3: a query needs id and relevant (relevant must be a list of ids)"),
         ('{"id": 6, "relevant": [0]}', "line 3: a query needs id and relevant"),
         ("[6, 5]", "line 3: a query needs id and relevant"),
         ('{"id": 999, "relevant": [1]}', "line 3: no thread 999 in the archive"),

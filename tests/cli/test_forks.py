@@ -57,7 +57,7 @@ def test_upstream_counts_before_origin_and_that_before_others(
 def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(checkout: Path, call: Run) -> None:
     with open_memory(MemoryOptions(checkout, offline=True)) as place:
         assert ORIGINAL in place.missing
-        assert place.missing.endswith("the remote upstream counts in this checkout")
+        assert place.missing.endswith("this checkout uses the remote upstream")
     assert look_at_work(checkout).project == "hello"
     assert doctor_options(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
     shown = call("init", "--json").data

@@ -27,7 +27,7 @@ TAGGED = "octo-org/precedent@v1"
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 REVERSED = "\u202e"
 IS_UNKNOWN = address() == UNKNOWN
-NEXT = f"Next: the same command with --write{' --action OWNER/precedent@COMMIT' if IS_UNKNOWN else ''}"
+NEXT = f"Next: run the same command with --write{' --action OWNER/precedent@COMMIT' if IS_UNKNOWN else ''}"
 
 
 def git(folder: Path, *words: str) -> str:
@@ -140,7 +140,8 @@ def test_what_was_shown_is_written_and_a_second_run_finds_it_so(checkout: Path, 
         done = call("init", checkout, "--write", *options)
         assert (done.code, done.err) == (0, "")
         assert done.out == (
-            f"{WORKFLOW} is already so\n{CONFIG_PATH} is already so\nNext: bring both files to main of {REPOSITORY}, "
+            f"{WORKFLOW} is already up to date\n{CONFIG_PATH} is already up to date\n"
+            f"Next: bring both files to main of {REPOSITORY}, "
             "start the workflow by hand with rebuild, run precedent doctor\n"
         )
     assert [(checkout / path).stat().st_mtime_ns for path in first] == stamps
@@ -152,7 +153,7 @@ def test_who_took_the_line_of_the_mode_out_is_not_undone(checkout: Path, call: R
     file = checkout / WORKFLOW
     assert "remove this line to let it comment\n" in file.read_text("utf-8")
     file.write_text(workflow_text(WorkflowChoice(PINNED, "comment")), encoding="utf-8")
-    assert call("init", checkout, "--write").out.startswith(f"{WORKFLOW} is already so")
+    assert call("init", checkout, "--write").out.startswith(f"{WORKFLOW} is already up to date")
     assert call("init", checkout, "--json").data["mode"] == "comment"
 
 
@@ -162,7 +163,7 @@ def test_what_differs_is_replaced_by_force_alone(checkout: Path, call: Run, opti
     before = held(checkout)
     shown, kept = call("init", checkout, *options), call("init", checkout, "--write", *options)
     assert (shown.code, kept.code) == (2, 2)
-    assert f"{WORKFLOW} is there and differs" in shown.out
+    assert f"{WORKFLOW} exists and differs" in shown.out
     assert "replace it with --force" in kept.err
     assert held(checkout) == before
     assert call("init", checkout, "--write", "--force", *options).out.startswith(f"replaced {WORKFLOW}\n")
@@ -251,9 +252,9 @@ def test_where_there_is_no_checkout_it_says_what_to_do(checkout: Path, tmp_path:
     plain.mkdir()
     for folder, said in (
         (tmp_path / "bare.git", "is a bare repository"),
-        (plain, "is in no git checkout"),
-        (checkout / ".git", "is in no git checkout"),
-        (tmp_path / "nothing", "is no folder"),
+        (plain, "is not in a git checkout"),
+        (checkout / ".git", "is not in a git checkout"),
+        (tmp_path / "nothing", "is not a folder"),
     ):
         done = call("init", folder, "--write", "--action", PINNED)
         assert (done.code, said in done.err) == (2, True), done.err
@@ -276,7 +277,7 @@ def test_nothing_is_written_through_a_link(checkout: Path, tmp_path: Path, call:
     for options in ((), ("--write",), ("--write", "--force")):
         done = call("init", checkout, "--action", PINNED, *options)
         assert done.code == 2
-        assert "a link" in done.err
+        assert "is a symlink" in done.err
     assert (checkout / link).is_symlink()
     assert not target.exists() or target.is_file() or not list(target.iterdir())
     assert not target.is_file() or target.read_bytes() == b""

@@ -121,7 +121,7 @@ def test_a_default_branch_of_any_name_is_one_pattern_that_means_it(name: str) ->
 
 @pytest.mark.parametrize("name", ["a\u202eb", "a\u0085b", "a\u2028b", "a\nb", "a\udc80"])
 def test_a_default_branch_with_what_nobody_sees_is_not_written(name: str) -> None:
-    with pytest.raises(UserError, match="holds invisible characters"):
+    with pytest.raises(UserError, match="contains invisible characters"):
         workflow_text(WorkflowChoice(main=name))
 
 

@@ -39,7 +39,7 @@ def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> 
     file = archive(tmp_path / "history.jsonl", THREADS)
     told = call("import", file, "--store", tmp_path / "store")
     assert told.code == 0
-    again = f"`precedent learn --store {tmp_path / 'store'}` takes more time for it"
+    again = f"`precedent learn --store {tmp_path / 'store'}` spends more time on it"
     assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {again}"
     assert list(opened(tmp_path / "store").state.uncompared()) == []  # for clusters
     theirs = Memory(FolderStore(tmp_path / "action"))

@@ -351,10 +351,10 @@ def test_null_bodies_authors_and_ghosts_are_no_error(tmp_path: Path, call: Run) 
     [
         (b'{"id": 1', "not JSON: Expecting ',' delimiter at column 9"),
         (b"nonsense", "not JSON: Expecting value at column 1"),
-        (b"[1, 2]", "each line is one JSON object"),
-        (b'"text"', "each line is one JSON object"),
-        (b'{"title": "x", "created_at": "2024-01-01T00:00:00Z"}', "no 'id'"),
-        (b'{"id": 1, "title": "x"}', "no 'created_at'"),
+        (b"[1, 2]", "each line must be one JSON object"),
+        (b'"text"', "each line must be one JSON object"),
+        (b'{"title": "x", "created_at": "2024-01-01T00:00:00Z"}', "'id' is missing"),
+        (b'{"id": 1, "title": "x"}', "'created_at' is missing"),
         (b'{"id": 1, "title": "x", "created_at": "yesterday"}', "yesterday"),
         (b'{"id": 0, "title": "x", "created_at": "2024-01-01T00:00:00Z"}', "an id is"),
         (b'{"id": true, "title": "x", "created_at": "2024-01-01T00:00:00Z"}', "an id is"),
@@ -512,14 +512,14 @@ def test_a_store_that_is_not_there_is_told_with_the_remedy(tmp_path: Path, call:
     (tmp_path / "empty").mkdir()
     ended = call(*command, "--store", tmp_path / "empty")
     assert (ended.code, ended.out) == (2, "")
-    assert "holds no thread" in ended.err
+    assert "holds no threads" in ended.err
 
 
 def test_a_folder_of_something_else_is_named_and_left_alone(tmp_path: Path, call: Run) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     ended = call("search", "x", "--store", tmp_path)
     assert (ended.code, ended.out) == (1, "")
-    assert "and no memory: choose another branch or folder" in ended.err
+    assert "but no memory: choose another branch or folder" in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -176,7 +176,7 @@ def test_a_removed_repository_is_found_no_more_and_its_number_never_again(both: 
     listed = json.loads((organisation_folder(None) / LIST_FILE).read_text())
     assert ([one["number"] for one in listed["repositories"]], listed["next"]) == ([2], 3)
     assert call("org", "remove", "octo-org/sdk").err == (
-        "precedent org: 'octo-org/sdk' is not in the list: precedent org list\n"
+        "precedent org: 'octo-org/sdk' is not in the list: see precedent org list\n"
     )
     assert changed(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
     assert cites(call, "token") == ["octo-org/sdk#12"]
@@ -197,7 +197,7 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisat
     both.remember("octo-org/app", report(8, "Zebrafinch colours are wrong"))
     ended = call("org", "update")
     assert ended.code == 1
-    assert ended.err.startswith("octo-org/sdk could not be read: The memory is as it was last fetched: ")
+    assert ended.err.startswith("octo-org/sdk could not be read: Using the memory as last fetched: ")
     assert (cites(call, "zebrafinch"), cites(call, "token")) == (["octo-org/app#8"], ["octo-org/sdk#12"])
     rows = call("org", "list", "--json").data["repositories"]
     assert [bool(row["fault"]) for row in rows] == [True, False]
@@ -208,7 +208,10 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisat
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("search", "--org", "login", "loop"), "'login' is no folder: put --org behind the words, or name its folder"),
+        (
+            ("search", "--org", "login", "loop"),
+            "'login' is not a folder: put --org after the words, or name its folder",
+        ),
         (("search", "login", "--org"), "HOME/.local/share/precedent/organisation has no repository yet: "),
         (("search", "login", "--org", "--repo", "a/b"), "--repo is for a search in one repository: "),
         (("search", "login", "--org", "--expand"), "--expand is for a search in one repository: "),
@@ -220,7 +223,7 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisat
         (("org", "rebuild", "--org", "x", "--installation", "7"), "--data, --database-url, --organisation and "),
         (("org", "list", "--database-url", "sqlite:///x"), "--data, --database-url, --organisation and "),
         (("org", "add", "../nowhere"), "'../nowhere' is neither a folder nor OWNER/NAME"),
-        (("org", "add", "."), "this is no git checkout: "),
+        (("org", "add", "."), "this is not a git checkout: "),
         (("org", "add", "octo-org/sdk", "octo-org/none"), "the memory could not be fetched: "),
     ],
 )
@@ -295,7 +298,7 @@ def test_a_phrase_is_looked_for_in_titles_and_that_is_told(standing: Path, call:
     ended = call("search", '"empty page"', "--org", standing, "--exit-code")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.splitlines() == [
-        "Phrases are looked for in titles only: the index of an organisation has no texts.",
+        "Phrases are matched in titles only: the index of an organisation has no texts.",
         "Nothing relevant. 3 threads of 2 repositories searched.",
     ]
 
@@ -312,7 +315,7 @@ def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
     listed = json.loads(file.read_text())
     listed["repositories"][1]["updated"] = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
     file.write_text(json.dumps(listed))
-    assert call("search", "token", "--org").err == "updated 3 days ago: precedent org update\n"
+    assert call("search", "token", "--org").err == "updated 3 days ago: run precedent org update\n"
 
 
 def test_a_rebuild_heals_a_damaged_index(both: Organisation, call: Run) -> None:
@@ -494,6 +497,6 @@ def test_without_the_extra_one_line_says_what_to_install(standing: Path, words: 
     done = subprocess.run([sys.executable, "-c", code, *words], env=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"precedent {words[0]}: the engine for it is missing: in the checkout that Precedent is installed from, "
-        "pip install '.[org]'\n"
+        f"precedent {words[0]}: its engine is not installed: in the checkout that Precedent is installed from, "
+        "run pip install '.[org]'\n"
     )

@@ -256,7 +256,7 @@ def test_what_to_know_of_the_memory_is_a_line_on_stderr(hosted: Path, tmp_path: 
     (tmp_path / "github").rename(tmp_path / "gone")
     after = call("search", "cookie", "--json", "--refresh")
     assert (after.code, after.out, after.err.count("\n")) == (0, before.out, 1)
-    assert call("search", "cookie", "--json", "--offline").err.startswith("The memory is as it was last fetched: ")
+    assert call("search", "cookie", "--json", "--offline").err.startswith("Using the memory as last fetched: ")
 
 
 # -- sessions ------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_transcripts_that_nobody_names_are_a_mistake_and_so_are_logs_without_the
     assert "give --logs PATH" in ended.err
     ended = call("search", "cookie", "--kind", "session", "--logs", tmp_path, "--label", "bug", "--expand")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "--label, --expand: sessions have none of these" in ended.err
+    assert "--label, --expand: not supported for sessions" in ended.err
     ended = call("search", "cookie", "--logs", tmp_path, "--kind", "issue")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert "give --kind session" in ended.err
@@ -364,7 +364,7 @@ def test_outside_of_git_and_in_an_empty_repository_it_is_said_what_is_missing(
 ) -> None:
     told = call(command)
     assert (told.code, told.out) == (0, "")
-    assert "this is no git checkout: go into one, or name a repository" in told.err
+    assert "this is not a git checkout: run this in one, or name a repository" in told.err
     assert "Nothing relevant" not in told.err, "nothing was searched"
     with_store = call(command, "--store", store, "--json")
     assert with_store.code == 0
@@ -522,7 +522,7 @@ def test_an_unknown_id_is_named_in_a_line_with_what_finds_others(store: Path, ca
 def test_where_there_is_no_memory_it_is_said_what_to_name(call: Run, command: tuple[str, ...]) -> None:
     ended = call(*command)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "name a repository (--repo OWNER/NAME) or folder (--store DIR)" in ended.err
+    assert "name a repository (--repo OWNER/NAME) or a folder (--store DIR)" in ended.err
 
 
 @pytest.mark.parametrize("command", [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1")])

@@ -232,7 +232,7 @@ def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Pat
 def test_without_any_session_there_is_a_remedy(home: Path, checkout: Path, call: Run) -> None:
     ended = call("search", "zebra", "--kind", "session")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "there are no sessions of this checkout: give --logs PATH, or set sources.sessions" in ended.err
+    assert "no sessions found for this checkout: give --logs PATH, or set sources.sessions" in ended.err
 
 
 # -- a search of all kinds -----------------------------------------------------------------------------------------

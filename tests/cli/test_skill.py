@@ -351,7 +351,7 @@ def test_no_link_is_followed(skill: Run, place: Path, link: Callable[[Path], Non
     told = skill("install", *force)
     assert told.code == 2
     assert ".agents" in told.err
-    assert "is a link" in told.err
+    assert "is a symlink" in told.err
     assert written(place.parent / "elsewhere") == []
 
 

@@ -48,12 +48,12 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, tries: Try) -> None:
     assert address == Path(PAGE).absolute().as_uri()
     assert ended.err == (
         f"{REPO}: reading all 10 issues in 1 request, "
-        "for 2 of the 999 points that are left of this hour; nothing is written there.\n"
+        "for 2 of the 999 points left this hour; nothing is written there.\n"
     )
     shown = page()
     assert f"Precedent backtest · <bdi>{REPO}</bdi>" in shown
     assert f"https://github.com/{REPO}/issues/{first}" in shown
-    assert "a memory of 10 threads, shown from a similarity of 0.65" in shown
+    assert "a memory of 10 threads, with a similarity threshold of 0.65" in shown
     assert [f"#{key}" in shown for key in (first, last)] == [True, True]
     assert shown.count("<article ") == 4
 
@@ -131,7 +131,7 @@ def test_a_private_repository_is_kept_from_others(github: FakeGitHub, tries: Try
     github.repo.private = True
     fill(github, 3)
     Path(PAGE).touch(mode=0o644)
-    assert "keep it where that may be read" in tries().out
+    assert "keep it private too" in tries().out
     assert stat.S_IMODE(Path(PAGE).stat().st_mode) == 0o600
 
 
@@ -183,8 +183,8 @@ def test_what_closed_an_issue_is_known_after_its_repository_was_renamed(
     ("kind", "code", "told"),
     [
         ("401", 2, "GH_TOKEN holds a token that is wrong or has expired (401); `export GH_TOKEN=$(gh auth token)`, or"),
-        ("404", 1, "has no GraphQL API (404), by which issues are read"),
-        ("limit200", 1, "rate limit is reached until"),
+        ("404", 1, "has no GraphQL API (404), which is needed to read issues"),
+        ("limit200", 1, "rate limit is exhausted until"),
         ("drop", 1, "could not be reached"),
         ("500", 1, "try again later"),
     ],
@@ -206,7 +206,7 @@ def test_a_repository_that_is_not_there_is_told(github: FakeGitHub, tries: Try) 
 
 
 def test_a_repository_without_issues_is_told(github: FakeGitHub, tries: Try) -> None:
-    assert tries().err == f"precedent try: {REPO} has no issue yet: there is nothing to try it on\n"
+    assert tries().err == f"precedent try: {REPO} has no issues yet: there is nothing to try it on\n"
     github.switch_issues(on=False)
     assert tries().err == f"precedent try: issues are switched off in {REPO}; try another repository\n"
 
@@ -227,7 +227,7 @@ def test_without_a_token_it_says_how_to_get_one(tries: Try, monkeypatch: pytest.
     assert ended.code == 2
     assert "`export GH_TOKEN=$(gh auth token)`, or make one at https://github.com/settings/tokens; it" in ended.err
     monkeypatch.setenv("GH_TOKEN", "two words")
-    assert tries().err == "precedent try: GH_TOKEN holds characters that no token has: copy it again\n"
+    assert tries().err == "precedent try: GH_TOKEN contains characters that no token has: copy it again\n"
 
 
 def test_the_token_is_the_one_that_githubs_own_command_line_takes(
@@ -244,7 +244,7 @@ def test_the_token_is_the_one_that_githubs_own_command_line_takes(
     ("options", "told"),
     [
         (["--last", "20", "--history", "10"], "--last 20 is more than is read: add --history 20 or more"),
-        (["--offline"], f"nothing of {REPO} was read yet: leave out --offline"),
+        (["--offline"], f"nothing of {REPO} has been read yet: leave out --offline"),
         (["--out", "absent/x.html"], "cannot be written: name another file with --out"),
         (["--out", "/dev/null"], "/dev/null cannot be written: name another file with --out"),
         (["--out", "x" * 300], "cannot be written: name another file with --out"),

@@ -59,10 +59,10 @@ def test_a_limit_ends_it_and_the_next_time_goes_on(github: FakeGitHub, tries: Tr
     ended = tries("--last", "3")
     assert (ended.code, ended.out) == (1, "")
     cost, told = ended.err.splitlines()
-    assert "6 of the 2 points that are left of this hour; nothing is written there. That is not enough" in cost
+    assert "6 of the 2 points left this hour; nothing is written there. That is not enough" in cost
     assert re.fullmatch(
-        r"precedent try: GitHub's rate limit is reached until \d\d:\d\d UTC; what was read is kept; "
-        r"the same command goes on after \d\d:\d\d UTC, and --offline shows what there is",
+        r"precedent try: GitHub's rate limit is exhausted until \d\d:\d\d UTC; what was read is kept; "
+        r"run the same command again after \d\d:\d\d UTC to continue, or use --offline with what was read",
         told,
     )
     assert not Path(PAGE).exists()
@@ -101,7 +101,9 @@ def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert (running.returncode, out) == (130, "")
-    assert err.splitlines()[1:] == ["precedent try: stopped; what was read is kept, and the same command goes on"]
+    assert err.splitlines()[1:] == [
+        "precedent try: stopped; what was read is kept: run the same command again to continue"
+    ]
     github.faults.clear()
     github.mark()
     again = started(github, tmp_path, "--last", "3", "--json")

@@ -231,7 +231,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         ('months: "a, b"', "name all 12 months"),
         ('thousands: "abc"', "use one of"),
         ("seen_before: [a, b]", "must be one text, in quotes"),
-        ("why: a\nwhy: b", "words.yml:2: 'why' stands here a second time"),
+        ("why: a\nwhy: b", "words.yml:2: 'why' is set twice"),
         ("- a", "the file must hold lines such as `name: text`"),
         ("{count} comments", "not valid YAML"),
         ("why: &a b", "anchors and aliases are not supported"),

@@ -261,7 +261,7 @@ def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
 
 
 def test_missing_templates_are_a_fault_outside(tmp_path: Path) -> None:
-    with pytest.raises(WorldError, match="install the program again"):
+    with pytest.raises(WorldError, match="reinstall Precedent"):
         Renderer(tmp_path)
 
 

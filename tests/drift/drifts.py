@@ -148,8 +148,8 @@ DRIFTS = {
     ),
     "the default of a parameter": Drift(
         "bot/mcp/tools.py",
-        'description="most hits", ge=1, le=50',
-        'description="most hits", ge=1, le=40',
+        'description="maximum number of hits", ge=1, le=50',
+        'description="maximum number of hits", ge=1, le=40',
         REFERENCE,
         "make docs",
     ),

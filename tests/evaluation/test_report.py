@@ -155,7 +155,7 @@ def test_the_opening_sentences_count_what_was_replayed() -> None:
     (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("Of the 5 newest"))
     assert lead.replace("\u00a0", " ") == (
         "Of the 5 newest issues, it would have shown similar ones on 3 (60.0 %). "
-        "In 2 of these comments there is a thread that people linked to the issue themselves, later. "
+        "2 of these comments show a thread that people later linked to the issue themselves. "
         "Of the 3 issues that people linked to an older one, the search put the right thread first for 1, and "
         "among the first ten for 3. That is too little to tell how good it is in this repository. "
     )
@@ -182,7 +182,7 @@ def test_no_figure_of_other_repositories_stands_in_it() -> None:
         (backtest(replayed(1, shown(11, 0.9))), "shown similar ones. Nobody linked a thread that it showed"),
         (
             backtest(replayed(1, shown(11, 0.9)), replayed(2, shown(12, 0.9))),
-            "In none of these comments is a thread that",
+            "None of these comments shows a thread that",
         ),
         (
             backtest(replayed(1, mentions=2, markdown="#9"), replayed(2)),

@@ -63,7 +63,7 @@ ALL = (
     Advice("`the token may not do this (403 …): give the job 'issues: write'`; `git push: …; give the job` … `contents: write`",
            "Give the job the permission named in the line.",
            each((LIST, OWN, PROMISED, CREATE, CHANGE, REPLY), ("permission",)), ("fetch: 403", "push: 403"), once=" with the permission"),
-    Advice("`GitHub's rate limit is reached until 13:00 UTC`", "Nothing.",
+    Advice("`GitHub's rate limit is exhausted until 13:00 UTC`", "Nothing.",
            (*each((LIST, OWN, MENTIONED, CREATE, CHANGE, REPLY), LIMITS), *each((LIST, CREATE), SECONDARY_KINDS),
             (HISTORY, "secondary limit")), rebuild=("primary limit", "limit with status 200", "secondary limit of an hour"),
            more="Whatever was read is kept."),
@@ -85,16 +85,16 @@ ALL = (
            once=" after they are on", more="Nothing is treated as deleted."),
     Advice("`the memory has format … which a newer Precedent wrote`", "Raise the version in the `uses:` of the workflow ([upgrades](upgrades.md)).", git=("newer format",),
            once=" after the update", more="The branch is not changed."),
-    Advice("`There was no memory to go on from, …`, or nothing: the memory branch was deleted or set back",
+    Advice("`There was no memory to continue from, …`, or nothing: the memory branch was deleted or set back",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
            more="Existing comments are found. A comment that somebody had deleted may be posted again."),
     Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
            more="It reads the lost part from GitHub or rebuilds it from the records."),
-    Advice("`there is … where memory is to be kept, and no memory: choose another branch or folder`",
+    Advice("`the place for the memory has … but no memory: choose another branch or folder`",
            "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),
     Advice("``The history could not be read …: … Start `rebuild` again later``: a rebuild by hand", "Start it again later.", rebuild=("503", "dropped"),
            more="Whatever was read is kept; if the line says so, scheduled runs continue."),
-    Advice("`GitHub does not take that (422 …)`", "Report it: this is a bug.", each((CREATE, CHANGE, REPLY), ("422",))),
+    Advice("`GitHub rejected the request (422 …)`", "Report it: this is a bug.", each((CREATE, CHANGE, REPLY), ("422",))),
 )  # fmt: skip
 
 

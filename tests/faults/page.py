@@ -28,7 +28,7 @@ Tests play [every request with every fault](../tests/faults/README.md).
 """
 OPENING = """# What a run does about every fault
 
-Tests play every cell of these tables: one run meets the fault, the next one does not. Afterwards the issue has at most
+Tests simulate every cell of these tables: one run meets the fault, and the next one does not. Afterwards the issue has at most
 one comment by Precedent, memory matches GitHub, and the cursor has reached the newest change. No comment is posted
 twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the issue.
 `python -m tests.faults --write` writes this page and [the advice to users](../../docs/faults.md).
@@ -53,7 +53,7 @@ def _matrix() -> Iterator[str]:
     yield "## Requests to the API\n"
     yield (
         "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run\n"
-        "posts what was due, **×** if it is never posted. A request that is missing in a row cannot meet the fault.\n"
+        "posts what was due, **×** if it is never posted. A request that a row omits cannot meet the fault.\n"
     )
     for letter, calls in zip(LETTERS, columns, strict=False):
         yield f"- {letter}: {', '.join(calls)}"

@@ -30,7 +30,7 @@ class Row:
 
 
 AGAIN = "Start `rebuild` again later"
-LIMIT = "limit is reached until"
+LIMIT = "limit is exhausted until"
 ROWS = (
     Row("503", "503", 1, AGAIN, "later", "The run fails so that you notice. It keeps what it read."),
     Row("503 once", "503", 0, "", "now", "The request is repeated.", times=1),

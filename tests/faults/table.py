@@ -18,11 +18,11 @@ OWN = "the event's own issue"
 THREAD = "comments of one issue"
 TIMELINE = "timeline of a closed issue"
 MENTIONED = "an issue that is mentioned"
-PROMISED = "whether a promised comment stands"
+PROMISED = "whether a promised comment was posted"
 THUMBS = "thumbs on our comment"
 MAY = "what an account may do"
 WHERE = "where the repository is"
-PULL, FILES, RELEASES, HAS_IT = "the pull request of a fix", "its files", "releases", "whether a release has it"
+PULL, FILES, RELEASES, HAS_IT = "the pull request of a fix", "its files", "releases", "whether a release contains it"
 COMMIT, TAGS = "the commit of a fix", "tags"
 HISTORY = "history (GraphQL)"
 CREATE, CHANGE, REPLY, REACT = "write a comment", "change a comment", "reply", "react"
@@ -46,7 +46,7 @@ REFUSALS = ("archived", "locked", "interaction limit", "2,500 comments")
 GONE = ("410", "moved to another repository")
 OUT = ("5xx", "504", "dropped", "page of a proxy", "cut JSON")
 SAME = "nothing wrong"
-TOKEN, LIMIT, LACKS = "refused the token", "limit is reached until", "may not do this"
+TOKEN, LIMIT, LACKS = "refused the token", "limit is exhausted until", "may not do this"
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,8 @@ PARTS = (
         Rule("As locked.", (REACT,), ("archived", "interaction limit"), like="locked"),
         Rule("It is about comments.", (REACT,), ("2,500 comments",)),
         Rule("GitHub does not take the text, and would not take it later: a fault of ours, said once and not tried again.",
-             (CREATE, CHANGE), ("422",), Outcome(1, "does not take that", "never", True)),
-        Rule("The same.", (REPLY,), ("422",), Outcome(1, "does not take that", "never", True)),
+             (CREATE, CHANGE), ("422",), Outcome(1, "rejected the request", "never", True)),
+        Rule("The same.", (REPLY,), ("422",), Outcome(1, "rejected the request", "never", True)),
         Rule("That is no commit of this repository: told without it.", (COMMIT,), ("422",), fine()),
         Rule("Nothing is sent that could be invalid.", tuple(call for call in READS if call != COMMIT), ("422",)),
     )),

@@ -177,7 +177,7 @@ def test_an_empty_repository_tells_its_branch_and_files(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=fix/42", "fresh")
     (tmp_path / "fresh" / "a.py").write_text("x")
     found = read_worktree(tmp_path / "fresh")
-    assert found == Worktree("fix/42", modified=("a.py",), project="fresh", unused=("commits: there is none yet",))
+    assert found == Worktree("fix/42", modified=("a.py",), project="fresh", unused=("commits: none yet",))
 
 
 def test_a_detached_head_has_no_branch(checkout: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_git_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.Monkey
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     found = read_worktree(checkout, patience=0.2)
-    assert found.unused == ("new files: no end after 0.2 s", "changed files: no end after 0.2 s")
+    assert found.unused == ("new files: timed out after 0.2 s", "changed files: timed out after 0.2 s")
     assert (found.project, found.language) == ("linkbarn", "python")
 
 

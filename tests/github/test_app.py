@@ -47,7 +47,7 @@ def test_the_app_says_who_it_is_and_what_it_may_do(forge: FakeGitHub, app: App) 
 def test_a_new_key_is_used_from_the_next_request_on(forge: FakeGitHub, app: App) -> None:
     private, public = key_pair("another")
     app.about()
-    with pytest.raises(UserError, match="no RSA key in PEM"):
+    with pytest.raises(UserError, match="not an RSA key in PEM format"):
         app.use_key(private[:200])
     assert app.about().id == 77
     app.use_key(private)
@@ -200,7 +200,7 @@ def test_a_key_that_was_replaced_works_at_once(forge: FakeGitHub, app: App) -> N
 
 @pytest.mark.parametrize("key", ["", "no key", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"])
 def test_what_is_no_key_is_found_before_anything_is_asked(key: str) -> None:
-    with pytest.raises(UserError, match="no RSA key in PEM") as caught:
+    with pytest.raises(UserError, match="not an RSA key in PEM format") as caught:
         App(77, key, "http://127.0.0.1:9")
     assert "MIIE" not in "".join(traceback.format_exception(caught.value))
 

@@ -236,5 +236,5 @@ def test_what_was_not_asked_for_is_no_change(
 ) -> None:
     listener, _, told = answers
     told.append(Sent(200, {}, body))
-    with pytest.raises(ForgeError, match="not what was asked for"):
+    with pytest.raises(ForgeError, match="an unexpected answer"):
         GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()

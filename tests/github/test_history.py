@@ -441,7 +441,7 @@ def errors(kind: str, words: str, **data: object) -> dict[str, object]:
         (403, {}, {"message": "You have triggered an abuse detection mechanism"}, RateLimited, "secondary"),
         (403, {}, "a page", NotPermitted, "issues: write"),
         (404, {}, "a page", NoGraphQL, "404"),
-        (422, {}, {"message": "no"}, Unreachable, "goes on"),
+        (422, {}, {"message": "no"}, Unreachable, "continues from here"),
         (200, {}, errors("NOT_FOUND", "No such repository", repository=None), NotPermitted, "cannot see"),
         (
             200,
@@ -450,7 +450,7 @@ def errors(kind: str, words: str, **data: object) -> dict[str, object]:
             Unreachable,
             "No such",
         ),
-        (200, {}, [], Unreachable, "nothing that can be read"),
+        (200, {}, [], Unreachable, "no readable error"),
         (200, {}, "no JSON", Unreachable, "could not be reached"),
     ],
 )
@@ -482,7 +482,7 @@ def test_a_limit_that_is_used_up_keeps_what_came_before_it(github: FakeGitHub, o
     batches = by_graphql(github, own).since(None)
     assert len(next(batches).records) == PER_PAGE
     github.limits.set(0, resource="graphql")
-    with pytest.raises(RateLimited, match="the next run goes on"):
+    with pytest.raises(RateLimited, match="the next run continues"):
         next(batches)
 
 

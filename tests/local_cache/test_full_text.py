@@ -424,7 +424,7 @@ def test_a_disk_without_room_is_told_and_what_was_written_stays(place: Place) ->
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorldError, match=r"cannot be used: .*; name another folder in XDG_CACHE_HOME"):
+    with pytest.raises(WorldError, match=r"cannot be used: .*; set XDG_CACHE_HOME to another folder"):
         SessionIndex(tmp_path / "file" / "logs.sqlite")
 
 

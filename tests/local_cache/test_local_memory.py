@@ -182,9 +182,9 @@ def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Pa
     shutil.rmtree(remote)
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
         assert ids(place, "login loop cookie")[0] == 48
-        assert place.note.startswith("The memory is as it was last fetched: ")
+        assert place.note.startswith("Using the memory as last fetched: ")
     with open_memory(MemoryOptions(checkout)) as place:
-        assert place.note.startswith("The memory is as it was last fetched: ")  # and it still is
+        assert place.note.startswith("Using the memory as last fetched: ")  # and it still is
 
 
 @pytest.mark.slow
@@ -484,7 +484,7 @@ def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote
     for _ in range(2):
         with open_memory(MemoryOptions(checkout, refresh=True)) as place:
             assert ids(place, "login loop cookie")[0] == 48
-            assert "there is 'notes.txt' where memory is to be kept" in place.note
+            assert "the place for the memory has 'notes.txt'" in place.note
 
 
 @pytest.mark.slow

@@ -80,8 +80,8 @@ def test_an_agent_reads_where_it_was_solved_and_cannot_be_driven(folder: Path) -
 def test_without_a_folder_one_line_says_how_to_get_one() -> None:
     data = told("", "proxy")
     assert data.failed
-    assert data.text == ("no other repository is searched here: name the folder of `precedent org` in PRECEDENT_ORG")
-    assert told("/nowhere/at/all", "proxy").text.startswith("/nowhere/at/all has no repository yet: precedent org add")
+    assert data.text == ("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
+    assert told("/nowhere/at/all", "proxy").text.startswith("/nowhere/at/all has no repository yet: add one with ")
 
 
 def test_what_the_index_does_not_have_is_refused(folder: Path) -> None:

@@ -135,11 +135,11 @@ def test_what_is_relevant_to_the_work_at_hand_is_so_through_both_doors(
     ("given", "reason"),
     [
         ("nowhere", "HERE/nowhere is neither a folder nor a regular file"),
-        ("nowhere/*.jsonl", "HERE/nowhere/*.jsonl names no .jsonl or .log file"),
-        ("empty", "HERE/empty names no .jsonl or .log file"),
-        ("notes/map.json", "HERE/notes/map.json names no .jsonl or .log file"),
+        ("nowhere/*.jsonl", "HERE/nowhere/*.jsonl matches no .jsonl or .log file"),
+        ("empty", "HERE/empty matches no .jsonl or .log file"),
+        ("notes/map.json", "HERE/notes/map.json matches no .jsonl or .log file"),
         ("link", "HERE/link is a symlink, and is not followed"),
-        ("~nobody-of-this-name/logs", "there is no such account"),
+        ("~nobody-of-this-name/logs", "no such account"),
     ],
 )
 def test_a_name_of_no_transcript_is_a_mistake(

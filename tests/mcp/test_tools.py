@@ -312,7 +312,7 @@ def test_calls_at_the_same_time_are_all_answered_and_so_is_a_ping(agent: Agent) 
         ("search_memories", {"query": "x", "limit": 51}, "limit: '51' should be less than or equal to 50"),
         ("search_memories", {"query": "x", "limit": True}, "limit: 'True' should be a number"),
         ("search_memories", {"query": "x", "state": "shut"}, "state: 'shut' should be 'open', 'closed' or 'all'"),
-        ("search_memories", {"query": "x", "since": "2026-02-31"}, "since: '2026-02-31' is not a day of the calendar"),
+        ("search_memories", {"query": "x", "since": "2026-02-31"}, "since: '2026-02-31' is not a day in the calendar"),
         ("search_memories", {"query": "x" * 1001}, f"query: '{'x' * 60}' should have at most 1000 characters"),
         ("memory_what", {"branch": "main"}, "there is no parameter 'branch': it takes none"),
         ("issue_context", {"number": 0}, "number: '0' should be a number from 1 to 999,999,999"),
@@ -332,7 +332,7 @@ def test_bad_arguments_get_one_line_that_says_what_is_right(
 
 
 def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(agent: Agent) -> None:
-    with pytest.raises(MCPError, match="there is no tool of this name: there are memory_smart_search, "):
+    with pytest.raises(MCPError, match="there is no tool of this name: the tools are memory_smart_search, "):
         agent.call("delete_repository")
 
 
@@ -355,7 +355,7 @@ def test_a_newer_client_is_served_too(store: Path, tmp_path: Path) -> None:
 def test_without_a_memory_each_tool_says_in_a_line_what_to_do(tmp_path: Path) -> None:
     with session(tmp_path) as one:
         for tool, arguments in CALLS.values():
-            assert one.error(tool, **arguments).startswith("this is no git checkout: go into one, or name")
+            assert one.error(tool, **arguments).startswith("this is not a git checkout: run this in one, or name")
     gone = tmp_path / "gone"
     told = answer(ToolContext(MemoryOptions(tmp_path, store=gone)), "memory_what", {})
     assert told.failed
@@ -393,7 +393,7 @@ def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
     with session(checkout) as one:
         told = one.data("search_memories", query="zebra")
         assert told["nothing_relevant"]
-        assert "The memory is as it was last fetched" in told["notes"][0]
+        assert "Using the memory as last fetched" in told["notes"][0]
 
 
 # -- what strangers write ------------------------------------------------------------------------------------------
@@ -562,7 +562,7 @@ from bot.mcp.server import serve
 class Noisy(ToolContext):
     calls = 0
 
-    def opened(self):
+    def open_memory(self):
         print("printed", flush=True)
         print("printed to the old one", file=sys.__stdout__, flush=True)
         warnings.warn("warned")
@@ -795,7 +795,7 @@ def test_so_long_ago_is_told_in_the_largest_unit() -> None:
         *("less than a minute ago", "1 minute ago", "2 hours ago", "2 days ago")
     ]
     assert moment_or_none("2w", THEN) == THEN - timedelta(days=14)
-    with pytest.raises(ValueError, match="is not a day of the calendar"):
+    with pytest.raises(ValueError, match="is not a day in the calendar"):
         moment_or_none("9999y", THEN)
     assert moment_or_none("2026-02-03", THEN) == datetime(2026, 2, 3, tzinfo=UTC)
 

@@ -121,7 +121,7 @@ def test_a_long_text_is_embedded_by_its_beginning() -> None:
 
 @pytest.mark.parametrize("model", [Failing(RuntimeError("a secret")), Failing(MemoryError()), Mute()])
 def test_whatever_a_model_raises_is_told_in_one_line(model: Embedder) -> None:
-    with pytest.raises(WorldError, match="goes by words") as error:
+    with pytest.raises(WorldError, match="uses words alone") as error:
         embed(thread(), model)
     assert "secret" not in str(error.value)
 

@@ -412,7 +412,7 @@ def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled
     keep(place, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
     memory = keep(place, answers=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
     assert memory.state.manifest.pending == (*range(1, MAX_PENDING), last)
-    assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
+    assert [f"More than {MAX_PENDING} issues are waiting" in note for note in memory.notes] == [True]
     found = place.memory()
     assert found.state.manifest.pending == memory.state.manifest.pending
     said = found.state.answers(range(1, last + 1))

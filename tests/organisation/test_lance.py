@@ -455,7 +455,7 @@ def test_a_panic_of_the_engine_is_told_and_a_rebuild_heals_it(index: LanceCandid
     content[begin : begin + 4] = (13_656_601).to_bytes(4, "little")
     path.write_bytes(content)
     with open_candidates(str(tmp_path / "index"), "17") as other:
-        with pytest.raises(OrganisationUnavailable, match="if it stays so, run: precedent org rebuild") as told:
+        with pytest.raises(OrganisationUnavailable, match="if this persists, run: precedent org rebuild") as told:
             other.search(["crash"], {1})
         assert type(told.value.__cause__).__name__ == "RustPanic"
         other.rebuild([thread(1, 2, "crash")])

@@ -197,7 +197,7 @@ def test_what_is_damaged_is_left_out_and_told(copied: Path, name: str, damage: s
     assert bool(memory.vectors(LATER)) == (name == RANKING)
     (note,) = memory.notes
     assert note.startswith(f"{name} is {'missing' if damage == 'missing' else 'damaged'}")
-    assert note.endswith("the search goes without it until the next rebuild.")
+    assert note.endswith("the search works without it until the next rebuild.")
 
 
 @pytest.mark.slow

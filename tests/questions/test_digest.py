@@ -307,8 +307,8 @@ def test_it_is_told_how_much_is_still_to_be_compared(tmp_path: Path) -> None:
     memory = remembering(tmp_path / "store")
     (note,) = maintainer_report(replace(source(memory), uncompared=1_204)).notes
     assert note == (
-        "Groups may be missing: 1,204 threads still to be compared with older ones. "
-        "The next runs do that; in a store, precedent learn does."
+        "Groups may be missing: 1,204 threads not yet compared with older ones. "
+        "The next runs do that; for a store, run precedent learn."
     )
 
 
@@ -413,7 +413,7 @@ def test_the_sentence_counts_each_kind_of_thing(tmp_path: Path) -> None:
     assert told.startswith(
         "From 26 October 2026 to 25 November 2026: 1 fix may not hold, 2 things were reported again, "
     )
-    assert told.endswith("1 answered question is on no page and 1 open issue repeats a closed one.")
+    assert told.endswith("1 answered question is not on any page and 1 open issue repeats a closed one.")
 
 
 def test_a_thread_that_github_hides_is_nowhere(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_was_found_stays_where_a_longer_look_takes_too_long(monkeypatch: py
     most = 200
     hits = search_organisation(request("proxy", author="hubot"), shelf, NAMES)
     assert [hit.thread.id for hit in hits.found] == [9]
-    assert hits.notes == ("Only the best 200 threads were looked through: try rarer words.",)
+    assert hits.notes == ("Only the best 200 threads were searched: try rarer words.",)
     most = 0
     with pytest.raises(OrganisationUnavailable):
         search_organisation(request("proxy"), shelf, NAMES)

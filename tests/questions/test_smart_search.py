@@ -191,8 +191,8 @@ def test_reasons_hold_one_short_line_whatever_a_file_is_called() -> None:
 
 
 def test_what_could_not_be_used_is_told() -> None:
-    told = search((), Worktree(branch="wip", unused=("commits: there is none yet",))).unused
-    assert told == ("commits: there is none yet", "branch: its name has no telling word")
+    told = search((), Worktree(branch="wip", unused=("commits: none yet",))).unused
+    assert told == ("commits: none yet", "branch: its name has no distinctive word")
 
 
 WORDS = st.sampled_from(["login", "loop", "cookie", "path", "import", "session", "timeout"])

@@ -185,7 +185,7 @@ def test_of_several_models_the_first_by_name_is_taken(tmp_path: Path) -> None:
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert refusal(write_folder(tmp_path)) == (
-        "embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, "
+        "embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, "
         "or leave the setting semantic.model empty"
     )
 
@@ -223,7 +223,7 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
     ("spoil", "expected"),
     [
         (drop("model.onnx"), "{}: no model.onnx; put the model there, or leave the setting semantic.model empty"),
-        (drop("tokenizer.json"), "{}: no tokenizer.json; put that of the model there, or leave"),
+        (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or leave"),
         (pipe, "{}/model.onnx: not a file"),
         (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
         (put("model.onnx", b""), "{}/model.onnx: not a usable model ("),
@@ -237,7 +237,7 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
         (put("model.onnx", Tiny(inputs=("input_ids", "attention_mask", "pixels")).content()), "pixels tensor(int64)"),
         (put("model.onnx", looked_up("Identity", ["batch", "tokens"])), "no output with a vector for each token"),
         (put("model.onnx", looked_up("Gather", ["batch", "tokens"])), "no output with a vector for each token"),
-        (put("model.onnx", Tiny(table=NAN).content()), "the model gives no finite numbers; fetch it again"),
+        (put("model.onnx", Tiny(table=NAN).content()), "the model returns numbers that are not finite; fetch it again"),
         (put("model.onnx", Tiny(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
         (put("model.onnx", Tiny(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
     ],
@@ -280,11 +280,11 @@ def test_a_manifest_is_held_against_both_files(tmp_path: Path) -> None:
     manifest(write_folder(tmp_path))
     assert open_embedder(tmp_path).dimensions == DIMENSIONS
     manifest(tmp_path, tokenizer="0" * 64)
-    assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: not what model.sha256 says it is; fetch the model again"
+    assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: does not match model.sha256; fetch the model again"
     manifest(tmp_path, model="0" * 64)
-    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: not what model.sha256 says it is; fetch the model again"
+    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: does not match model.sha256; fetch the model again"
     manifest(tmp_path, model="")
-    assert "model.sha256: does not list model.onnx; write it again" in refusal(tmp_path)
+    assert "model.sha256: does not list model.onnx; recreate it" in refusal(tmp_path)
 
 
 def test_what_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_qualifier_in_quotation_marks_is_searched_for() -> None:
     ["is:foo", "is::open", "role:king", "before:yesterday", "after:2026-13-40", "after:9999y", 'label:""', "author:@"],
 )
 def test_a_wrong_value_is_an_error_in_one_line_or_else_words(text: str) -> None:
-    with pytest.raises(UserError, match=r"takes .*plain words") as error:
+    with pytest.raises(UserError, match=r"takes .*quotation marks") as error:
         read(f"x {text}")
     assert "\n" not in str(error.value)
     assert search_query(f"x {text}", NOW, strict=False).words == f"x {text}"

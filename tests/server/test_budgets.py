@@ -347,12 +347,11 @@ def test_the_row_of_a_repository_shows_what_its_installation_has_left(queue: Que
 def test_what_is_left_is_exported_and_shown_without_a_name(queue: Queue) -> None:
     end, budgets = queue.clock() + HOUR // 2, queue.inbox.budgets()
     assert b"precedent_api_requests_left{" not in render(queue.inbox, ReceiveHistogram(), queue.clock())
-    assert "limits in this hour" not in status_page(queue.inbox, [], queue.clock())
+    assert "limits this hour" not in status_page(queue.inbox, [], queue.clock())
     queue.inbox.installations().store_installation(7, "octo-org", "active")
     budgets.store(7, {CORE: rate(4321, end), GRAPHQL: rate(4900, end)})
-    assert (
-        "Left of GitHub&#39;s limits in this hour: 4,321 of 5,000 requests and 4,900 of 5,000 points of GraphQL."
-        in (status_page(queue.inbox, [], queue.clock()))
+    assert "Left of GitHub&#39;s limits this hour: 4,321 of 5,000 requests and 4,900 of 5,000 points of GraphQL." in (
+        status_page(queue.inbox, [], queue.clock())
     )
     budgets.store(8, {CORE: rate(12_000, end, 12_500)})
     assert budgets.scarcest() == [ScarcestLimit(CORE, 4321, 5000, 2), ScarcestLimit(GRAPHQL, 4900, 5000, 1)]

@@ -142,7 +142,7 @@ def test_reasons_are_text_and_lead_to_their_group() -> None:
     assert "alert(1)" in text_of(alone)
     assert AWAY not in text_of(alone)
     assert "/dead" in links(alone)
-    assert "None has this reason any more." in text_of(page(ledger, view=DeadView("unknown")))
+    assert "No delivery has this reason any more." in text_of(page(ledger, view=DeadView("unknown")))
 
 
 def test_a_group_without_a_reason_is_one_of_its_own() -> None:
@@ -186,7 +186,7 @@ def test_the_outcome_comes_from_the_audit() -> None:
         page(ledger, view=DeadView(audited=1))
     )
     assert record.seq == 1
-    assert "There is none." in text_of(page(ledger))
+    assert "There are none." in text_of(page(ledger))
     replay_or_drop(ledger, Operation("drop", "octocat", [1]))
     assert "1 delivery was dropped." in text_of(page(ledger, view=DeadView(audited=2)))
     for unknown in (0, 3):
@@ -202,4 +202,4 @@ def test_the_other_pages_lead_here() -> None:
 
 
 def test_a_page_without_any_says_so() -> None:
-    assert "There is none." in text_of(page(empty()))
+    assert "There are none." in text_of(page(empty()))

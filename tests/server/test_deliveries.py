@@ -142,7 +142,7 @@ def test_one_is_shown_with_its_last_run(server: Server) -> None:
 @pytest.mark.slow
 def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) -> None:
     done = server.run("replay", "1", "2", "--why", "the permission\x1b[31m is there")
-    assert done.out == "1 to be tried again, 1 not: not dead, or not there\n"
+    assert done.out == "1 will be tried again, 1 not: not dead, or not found\n"
     found = server.inbox.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
@@ -206,7 +206,7 @@ def test_a_running_or_finished_one_can_be_neither_dropped_nor_replayed(server: S
     assert work is not None
     server.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert server.inbox.begin(leased(server.inbox, OTHER)) is not None
-    assert server.run("drop", "2", "3").out == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert server.run("drop", "2", "3").out == "0 dropped, 2 not: neither waiting nor dead, or not found\n"
     assert server.states == ["dead", "done", "working"]
 
 

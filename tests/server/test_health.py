@@ -94,7 +94,7 @@ def test_a_fault_of_the_app_makes_it_not_ready_and_is_one_line_in_the_log(
     ledger.heartbeat(APP, {**SOUND, "fault": FAULT})
     status, body = asked(ledger, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "token"])
-    assert caplog.messages == [f"not well: token: {FAULT}"]
+    assert caplog.messages == [f"check failed: token: {FAULT}"]
     assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
     ledger.heartbeat(APP, SOUND)
     assert asked(ledger, options)[0] == 200
@@ -109,7 +109,7 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
         ledger.heartbeat(APP, {**SOUND, "fault": fault})
         now[0] += 100
         glance.results()
-    assert caplog.messages == [f"not well: token: {FAULT}", "well again: token"]
+    assert caplog.messages == [f"check failed: token: {FAULT}", "check passes again: token"]
 
 
 def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def repository_of(here: Places, installation: int, full_name: str = HELLO) -> Re
 
 def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    assert hear(here) == ["the App is at work: repositories to look at: 2"]
+    assert hear(here) == ["the App is at work: repositories to check: 2"]
     assert here.waiting(repository_of(here, number)) == here.waiting(repository_of(here, number, OTHER)) == ["catch-up"]
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert {(lease.key, lease.priority) for lease in found if lease} == {
@@ -92,7 +92,7 @@ def test_a_suspended_installation_rests_until_it_is_looked_at_again(here: Places
     assert hear(here) == ["the App is suspended there: deliveries dropped: 3"]
     assert (here.register.state(number), here.waiting(repository), here.forgotten) == ("suspended", [], [repository])
     here.github.tenants.unsuspend(number)
-    assert hear(here) == ["the App is at work: repositories to look at: 1"]
+    assert hear(here) == ["the App is at work: repositories to check: 1"]
     assert (here.register.state(number), here.waiting(repository)) == ("active", ["catch-up"])
     assert here.tokens.grant(repository, here.clock.now).name == HELLO
 
@@ -103,13 +103,13 @@ def test_repositories_are_added_and_taken_away(here: Places) -> None:
     here.know(repository)
     here.arrive(repository)
     here.github.tenants.add(number, [OTHER])
-    assert hear(here) == ["the App is at work: repositories to look at: 1"]
+    assert hear(here) == ["the App is at work: repositories to check: 1"]
     assert here.waiting(other) == ["catch-up"]
     here.github.tenants.remove(number, [HELLO])
     assert hear(here) == ["the App may not see this repository any more: deliveries dropped: 1"]
     assert (here.waiting(repository), here.forgotten) == ([], [repository])
     here.github.tenants.add(number, [HELLO])
-    assert hear(here) == ["the App is at work: repositories to look at: 1"]
+    assert hear(here) == ["the App is at work: repositories to check: 1"]
     assert here.waiting(repository) == ["catch-up"]
 
 
@@ -143,7 +143,7 @@ def test_a_suspension_that_comes_late_drops_nothing(here: Places) -> None:
     here.github.tenants.suspend(number)
     here.github.tenants.unsuspend(number)
     here.arrive(repository)
-    assert late(here)[-1] == "it is over: GitHub says that the App is at work there"
+    assert late(here)[-1] == "out of date: GitHub says that the App is active there"
     assert here.waiting(repository) == ["issues", "catch-up"]
     assert (here.register.state(number), here.forgotten) == ("active", [])
 
@@ -187,7 +187,7 @@ def test_a_renamed_repository_is_called_by_its_new_name_at_once(here: Places) ->
     assert here.tokens.grant(repository, here.clock.now).name == HELLO
     here.github.tenants.rename(here.github, "renamed")
     here.github.add_project(HELLO)
-    assert hear(here) == ["what is known of it is asked for again"]
+    assert hear(here) == ["its details are requested again"]
     assert here.tokens.grant(repository, here.clock.now).name == "octocat/renamed"
     assert here.forgotten == []
 
@@ -200,7 +200,7 @@ def test_a_transferred_repository_leaves_its_old_repository(here: Places) -> Non
     here.arrive(old), here.arrive(stays)
     here.github.tenants.transfer(here.github, "octo-org", taker)
     assert hear(here) == [
-        "the repository went to another account: deliveries dropped: 1; the App is at work: repositories to look at: 1"
+        "the repository went to another account: deliveries dropped: 1; the App is at work: repositories to check: 1"
     ]
     fresh = RepositoryKey(taker, old.number)
     assert (here.waiting(old), here.waiting(fresh), here.waiting(stays)) == ([], ["catch-up"], ["issues"])
@@ -223,9 +223,9 @@ def test_a_deleted_repository_is_forgotten(here: Places) -> None:
     [
         ("installation", "dreamt", {"account": "octocat"}, "nothing to do"),
         ("repository", "renamed", {"account": "octocat"}, "nothing to do"),
-        ("repository", "starred", {"repository": "50"}, "what is known of it is asked for again"),
+        ("repository", "starred", {"repository": "50"}, "its details are requested again"),
         ("installation_repositories", "added", {"added": "x,,-1,²"}, "nothing to do"),
-        ("github_app_authorization", "revoked", {"account": "octocat"}, "not of this repository"),
+        ("github_app_authorization", "revoked", {"account": "octocat"}, "not about this repository"),
     ],
 )
 def test_what_says_nothing_to_us_is_done_with(
@@ -237,7 +237,7 @@ def test_what_says_nothing_to_us_is_done_with(
 
 def test_an_event_names_its_repositories_and_no_others(here: Places) -> None:
     here.arrive(RepositoryKey(5, 0), "installation", "created", account="octocat", added="50,51,50")
-    assert work(here, RepositoryKey(5, 0)) == ["the App is at work: repositories to look at: 2"]
+    assert work(here, RepositoryKey(5, 0)) == ["the App is at work: repositories to check: 2"]
     assert {row.repository for row in here.inbox.deliveries(state="waiting")} == {
         RepositoryKey(5, 50),
         RepositoryKey(5, 51),

@@ -140,8 +140,8 @@ def test_a_new_server_waits_for_its_token_and_its_workers() -> None:
 @pytest.mark.parametrize(
     ("note", "name", "line"),
     [
-        ({"ahead": 31}, "clock", "31 s behind GitHub's: set it right"),
-        ({"ahead": -95}, "clock", "95 s ahead of GitHub's: set it right"),
+        ({"ahead": 31}, "clock", "31 s behind GitHub's: correct it"),
+        ({"ahead": -95}, "clock", "95 s ahead of GitHub's: correct it"),
         ({"fault": "the private key is not that of the App"}, "token", "the private key is not that of the App"),
     ],
 )
@@ -170,13 +170,13 @@ def test_a_delivery_that_is_due_for_long_makes_the_queue_unwell() -> None:
     ledger = a_day()
     assert named(readiness_checks(ledger, OPTIONS, NOW + LATE - 9_000))["queue"].ok
     late = named(readiness_checks(ledger, OPTIONS, NOW + LATE))["queue"]
-    assert (late.ok, "came 120 minutes ago" in late.line) == (False, True)
+    assert (late.ok, "arrived 120 minutes ago" in late.line) == (False, True)
 
 
 def test_a_full_backlog_shuts_the_door(tmp_path: Path) -> None:
     options = replace(OPTIONS, backlog=2, data=tmp_path)
     assert refusal_reason(empty(), options) == ""
-    assert refusal_reason(a_day(), options) == "too many deliveries wait"
+    assert refusal_reason(a_day(), options) == "too many deliveries are waiting"
     assert not named(readiness_checks(a_day(), options, NOW))["queue"].ok
 
 

@@ -23,7 +23,7 @@ def test_a_key_is_read_from_its_text(installation: int, number: int) -> None:
     "text", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
 )
 def test_other_text_is_no_key(text: str) -> None:
-    with pytest.raises(ValueError, match="is no repository key"):
+    with pytest.raises(ValueError, match="is not a repository key"):
         RepositoryKey.of(text)
 
 

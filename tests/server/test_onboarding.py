@@ -419,4 +419,4 @@ def test_repositories_are_listed_by_the_command(tmp_path: Path) -> None:
     assert (only["repository"], only["read"], only["left"], only["paused_until"]) == ("octo-org/docs-a", 100, 800, None)
     assert only["done_at"] >= only["last_run"]
     refused = repos(tmp_path, "docs")
-    assert (refused.returncode, "is not like octo-org/docs-*" in refused.stderr) == (2, True)
+    assert (refused.returncode, "is not a pattern such as octo-org/docs-*" in refused.stderr) == (2, True)

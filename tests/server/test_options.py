@@ -54,8 +54,8 @@ def test_all_that_is_missing_is_said_at_once() -> None:
         "PRECEDENT_LOG",
     ]
     assert found[1] == (
-        "PRECEDENT_PRIVATE_KEY is missing: the App's private key, in PEM, or the name of a file that holds it in "
-        "PRECEDENT_PRIVATE_KEY_FILE"
+        "PRECEDENT_PRIVATE_KEY is missing: the App's private key, in PEM format, "
+        "or the name of a file that holds it in PRECEDENT_PRIVATE_KEY_FILE"
     )
 
 
@@ -90,7 +90,7 @@ def test_only_secrets_are_read_from_files(tmp_path: Path) -> None:
     [
         (None, "PRECEDENT_WEBHOOK_SECRET_FILE cannot be read: No such file or directory"),
         (b"", "PRECEDENT_WEBHOOK_SECRET_FILE is empty: write the value into it"),
-        (b"\xff\xfe", "PRECEDENT_WEBHOOK_SECRET_FILE cannot be read: it is no text"),
+        (b"\xff\xfe", "PRECEDENT_WEBHOOK_SECRET_FILE cannot be read: it is not UTF-8 text"),
     ],
 )
 def test_a_file_that_gives_no_secret_is_named(content: bytes | None, said: str, tmp_path: Path) -> None:
@@ -117,17 +117,17 @@ def test_a_flag_goes_before_its_variable() -> None:
     [
         ("APP_ID", "0", "must be from 1 to 9,007,199,254,740,992, not 0"),
         ("APP_ID", "octo", "must be a whole number from 1 to 9,007,199,254,740,992, not 'octo'"),
-        ("PRIVATE_KEY", "hunter2", "is no private key in PEM: give the file that GitHub made, as it is"),
-        ("WEBHOOK_SECRET", "short", "is shorter than 16 characters: make a longer one at random"),
-        ("WEBHOOK_SECRET_OLD", "short", "is shorter than 16 characters: make a longer one at random"),
-        ("STATUS_PASSWORD", "hunter2", "is shorter than 12 characters: make a longer one at random"),
+        ("PRIVATE_KEY", "hunter2", "is not a private key in PEM format: use the file from GitHub unchanged"),
+        ("WEBHOOK_SECRET", "short", "is shorter than 16 characters: generate a longer random one"),
+        ("WEBHOOK_SECRET_OLD", "short", "is shorter than 16 characters: generate a longer random one"),
+        ("STATUS_PASSWORD", "hunter2", "is shorter than 12 characters: generate a longer random one"),
         ("DATABASE_URL", "mysql://bot:hunter2@db/x", "must be like postgresql://user:password@host/database"),
         ("DATABASE_URL", "postgresql://[db/x", "must be like postgresql://user:password@host/database"),
         ("PORT", "70000", "must be from 1 to 65,535, not 70000"),
         ("SWEEP_MINUTES", "46", "must be from 1 to 45, not 46"),
         ("PUSHES_PER_MINUTE", "7", "must be from 1 to 6, not 7"),
         ("KEEP_DAYS", "3", "must be from 4 to 3,650, not 3"),
-        ("INSTANCE", "a--b", "must be small letters, digits and single hyphens, not 'a--b'"),
+        ("INSTANCE", "a--b", "must be lowercase letters, digits and single hyphens, not 'a--b'"),
         ("INCLUDE", "octo-org", "[0] must be patterns such as octo-org/docs-*, not 'octo-org'"),
         ("EXCLUDE", "octo-org/*, a/b/c", "[1] must be patterns such as octo-org/docs-*, not 'a/b/c'"),
         ("HISTORIES", "0", "must be from 1 to 64, not 0"),
@@ -157,7 +157,7 @@ def test_server_and_api_are_given_together() -> None:
     options = read_options(NEEDED | both)
     assert (options.server_url, options.api_url) == ("https://git.example.com", "http://127.0.0.1:80/api/v3")
     one = {"PRECEDENT_SERVER_URL": "https://git.example.com"}
-    assert faults(NEEDED | one) == ["PRECEDENT_API_URL is missing: it is given together with PRECEDENT_SERVER_URL"]
+    assert faults(NEEDED | one) == ["PRECEDENT_API_URL is missing: set it together with PRECEDENT_SERVER_URL"]
 
 
 def test_a_name_that_is_nearly_one_is_a_slip_and_others_are_left_alone() -> None:

@@ -102,7 +102,7 @@ def test_after_a_failure_it_is_not_asked_for_a_while_and_then_opened_again() -> 
     guard = place.guard()
     assert fails(guard) == "too slow"
     place.fault = None
-    assert "asked again soon" in fails(guard)
+    assert "tried again soon" in fails(guard)
     assert place.asked == ["search"]
     place.now += REST
     assert guard.index(7).search(["crash"], {1})

@@ -95,7 +95,7 @@ def test_one_whose_leases_cannot_be_cleared_comes_back_all_the_same(
     nursery.trouble = WorldError("the connection was refused")
     nursery.children.begin()
     until(lambda: len(nursery.started) == 2)
-    assert "its leases could not be cleared, and run out: the connection was refused" in caplog.messages
+    assert "its leases could not be released; they will expire: the connection was refused" in caplog.messages
 
 
 def test_what_a_worker_that_was_killed_had_is_ready_for_another_at_once() -> None:

@@ -74,7 +74,7 @@ def test_a_delivery_that_never_comes_is_asked_for_three_times_and_then_noted(her
     asked = [sweep(here, 15 * MINUTE).redelivered for _ in range(TRIES)]
     last = sweep(here, 15 * MINUTE)
     assert (asked, last.redelivered) == ([1] * TRIES, 0)
-    assert last.notes == (f"deliveries that were requested again and never came: {guid}",)
+    assert last.notes == (f"deliveries that were requested again but never arrived: {guid}",)
     assert [sweep(here, 15 * MINUTE) for _ in range(3)] == [ResyncResult()] * 3
 
 

@@ -283,10 +283,10 @@ def test_a_worker_without_an_index_does_not_switch_off_that_of_another(
     here.inbox.heartbeat(f"{WORKER}without", {"busy": 1})
     sweep(here)
     assert changes.backlog() is not None
-    assert "give all the same place" in caplog.text
+    assert "set the same --organisation for all" in caplog.text
     caplog.clear()
     sweep(here, INDEX_LEFT - MINUTE)  # all that have it may be restarting
     assert changes.backlog() is not None
-    assert "give all the same place" not in caplog.text
+    assert "set the same --organisation for all" not in caplog.text
     sweep(here, 2 * MINUTE)
     assert changes.backlog() is None

@@ -165,20 +165,20 @@ BROKEN: list[tuple[str, bytes | None, str]] = [
     (
         "webhook_secret",
         b"Sesame",
-        "PRECEDENT_WEBHOOK_SECRET is shorter than 16 characters: make a longer one at random",
+        "PRECEDENT_WEBHOOK_SECRET is shorter than 16 characters: generate a longer random one",
     ),
-    ("webhook_secret_old", None, "PRECEDENT_WEBHOOK_SECRET_OLD_FILE is not there, or is no file"),
-    ("status_password", b"Sesame \xff\xfe", "PRECEDENT_STATUS_PASSWORD_FILE cannot be read: it is no text"),
+    ("webhook_secret_old", None, "PRECEDENT_WEBHOOK_SECRET_OLD_FILE does not name a regular file"),
+    ("status_password", b"Sesame \xff\xfe", "PRECEDENT_STATUS_PASSWORD_FILE cannot be read: it is not UTF-8 text"),
     ("operator_password", b"Sesame" * 9999, "PRECEDENT_OPERATOR_PASSWORD is longer than 16,384 characters"),
     (
         "private_key",
         b"-----BEGIN Sesame",
-        "PRECEDENT_PRIVATE_KEY is no private key in PEM: give the file that GitHub made, as it is",
+        "PRECEDENT_PRIVATE_KEY is not a private key in PEM format: use the file from GitHub unchanged",
     ),
     (
         "private_key",
         b"-----BEGIN RSA PRIVATE KEY-----\n" + b"Sesame" * 99 + b"\n-----END RSA PRIVATE KEY-----\n",
-        "the App's private key is no RSA key in PEM: give the file as GitHub made it",
+        "the App's private key is not an RSA key in PEM format: use the file that GitHub generated",
     ),
 ]
 
@@ -191,7 +191,7 @@ def test_a_broken_value_is_refused_once_and_the_former_stays(
     file.unlink() if content is None else file.write_bytes(content)
     watched.settle()
     assert watched.used == []
-    assert watched.lines() == [f"{file} is not used, and the former value stays: {why}"]
+    assert watched.lines() == [f"{file} is not used; the previous value stays in use: {why}"]
     assert "Sesame" not in watched.log.getvalue()
     watched.file("status_password").write_text(THIRD, encoding="utf-8")
     watched.settle()
@@ -202,7 +202,7 @@ def test_a_pipe_in_place_of_a_file_holds_up_nothing(watched: Watched) -> None:
     watched.file("webhook_secret").unlink()
     os.mkfifo(watched.file("webhook_secret"))
     watched.settle()
-    assert "is no file" in watched.lines()[0]
+    assert "does not name a regular file" in watched.lines()[0]
 
 
 def test_the_address_of_the_database_counts_from_the_next_start(watched: Watched) -> None:
@@ -320,7 +320,7 @@ def test_a_new_key_of_the_app_reaches_the_workers_that_run(stage: Rotated) -> No
     os.kill(worker, signal.SIGKILL)
     until(lambda: {line["pid"] for line in stage.lines() if line["message"] == "working"} - {worker}, told=stage.told)
     stage.stop()
-    assert stage.told().count("the former value stays") == 1
+    assert stage.told().count("the previous value stays in use") == 1
     assert not [line for line in (*key_pair()[0].splitlines(), *private.splitlines())[1:-1] if line in stage.told()]
 
 

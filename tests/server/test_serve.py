@@ -131,7 +131,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_installs_it(stage: S
     script = f"import sys; sys.modules[{library!r}] = None; from bot.cli.main import main; sys.exit(main(['serve']))"
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=stage.code, env=stage.environ(), capture_output=True, text=True, check=False)
-    told = f"precedent serve: {library} is missing: install what requirements-server.lock names\n"
+    told = f"precedent serve: {library} is missing: install the packages in requirements-server.lock\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 
@@ -149,19 +149,19 @@ def test_what_is_well_has_nothing_to_mend(tmp_path: Path) -> None:
         (Unauthorised("GitHub does not know the App"), "app", "wrong", "GitHub does not know the App"),
         (UserError("no RSA key"), "app", "wrong", "no RSA key"),
         (Unreachable("GitHub did not answer"), "app", "warning", "GitHub did not answer"),
-        (replace(WELL, id=5), "app", "wrong", f"the key is that of App 5, not of {APP}"),
-        (replace(WELL, ahead=-45.2), "clock", "away", "45 s from GitHub's: set it right"),
+        (replace(WELL, id=5), "app", "wrong", f"the key belongs to App 5, not to {APP}"),
+        (replace(WELL, ahead=-45.2), "clock", "away", "45 s from GitHub's: correct it"),
         (
             replace(WELL, permissions={**PERMISSIONS, "issues": "read"}),
             "permissions",
             "warning",
-            "the App has issues: read: give it write on its page",
+            "the App has issues: read; set it to write on its page",
         ),
         (
             replace(WELL, events=tuple(event for event in EVENTS if event not in ("push", "issues"))),
             "events",
             "warning",
-            "the App does not hear of issues, push: subscribe on its page",
+            "the App is not subscribed to issues, push: subscribe on its page",
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_the_app_cannot_see_of_private_pull_requests_is_told(tmp_path: Path
     ]
     assert told == [
         [],
-        ["the App has pull_requests: none, so that it can read no pull request of a private repository"],
+        ["the App has pull_requests: none, so it cannot read pull requests of private repositories"],
     ]
 
 
@@ -250,7 +250,7 @@ def test_an_index_that_does_not_answer_keeps_no_server_from_starting(fault: Worl
 def test_an_index_where_nobody_may_write_is_refused(tmp_path: Path) -> None:
     found = findings(tmp_path, replace(outside(), ask_index=lambda: None), organisation="/proc/nowhere")
     assert found["organisation"].level == "wrong"
-    assert "/proc/nowhere cannot be written" in found["organisation"].line
+    assert "/proc/nowhere is not writable" in found["organisation"].line
 
 
 def test_the_kind_of_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_the_password_is_made_once_for_nobody_else_and_known_again(tmp_path: Pat
     assert len(base64.urlsafe_b64decode(found)) * 8 >= 128
     assert password.password_file(tmp_path).stat().st_mode & 0o777 == 0o600
     assert password.stored_password(tmp_path) == found
-    with pytest.raises(WorldError, match="cannot be made"):
+    with pytest.raises(WorldError, match="cannot be created"):
         password.new_password(tmp_path)
     assert password.stored_password(tmp_path) == found
 
@@ -301,9 +301,9 @@ def test_the_password_is_made_once_for_nobody_else_and_known_again(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "holds less than 12 characters"),
-        (b"hunter2\n", "holds less than 12 characters"),
-        (b"\xff" * 20, "is no text"),
+        (b"", "holds fewer than 12 characters"),
+        (b"hunter2\n", "holds fewer than 12 characters"),
+        (b"\xff" * 20, "is not UTF-8 text"),
         (b"x" * 20_000, "is longer than 16,384 characters"),
     ],
 )

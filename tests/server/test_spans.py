@@ -103,7 +103,7 @@ def test_the_standard_variables_switch_traces_on_and_off(environ: dict[str, str]
         (
             {ENDPOINT: "http://localhost:4318", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"},
             (
-                "a variable of OpenTelemetry has a value that cannot be used"
+                "an OpenTelemetry variable has an invalid value"
                 " (max_queue_size must be a positive integer.); see its documentation"
             ),
         ),

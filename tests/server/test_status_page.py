@@ -36,7 +36,7 @@ from bot.server.status_page import (
 from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
 from tests.server.queues import leased
 
-WELL = [Check("queue", True, "nothing waits")]
+WELL = [Check("queue", True, "nothing is waiting")]
 DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), opened(12), "octo-org/compass", True, "done", NOW - 90_000)
 
 
@@ -77,7 +77,7 @@ def test_what_is_wrong_stands_first() -> None:
 
 def test_a_new_server_says_that_there_is_nothing_yet() -> None:
     page = text_of(status_page(empty(), WELL, NOW))
-    assert "All is well It looks after no repository now. Nothing waits." in page
+    assert "All is well It looks after no repositories. Nothing is waiting." in page
     assert "No delivery to show here." in page
     assert "None. Once the App" in page
     assert "What it did so far" not in page
@@ -145,10 +145,8 @@ def test_names_are_text_whatever_is_in_them() -> None:
 def test_what_the_server_asked_of_itself_is_shown_by_the_name_of_its_repository() -> None:
     ledger = a_day()
     ledger.put([Arrival("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
-    assert "Waiting octo-org/harbour looked again by itself" in text_of(status(ledger))
-    assert "octo-org/harbour looked again by itself" in text_of(
-        delivery_page(ledger.delivery(16), NOW, "octo-org/harbour")
-    )
+    assert "Waiting octo-org/harbour automatic check" in text_of(status(ledger))
+    assert "octo-org/harbour automatic check" in text_of(delivery_page(ledger.delivery(16), NOW, "octo-org/harbour"))
 
 
 def test_an_address_that_is_none_is_no_link() -> None:
@@ -171,7 +169,7 @@ def test_the_steps_of_a_delivery_are_told_with_its_run() -> None:
     page = delivery_page(ledger.delivery(seq), NOW)
     text = text_of(page)
     assert "octo-org/compass #4131 comment created, delivery 6, 1 h ago" in text
-    assert "A run of its repository began 340 ms after it came, by worker mill-4711-c0ffee" in text
+    assert "A run of its repository began 340 ms after it arrived, by worker mill-4711-c0ffee" in text
     assert "The run ended it took 2.6 s" in text
     assert "#3870 93 % #4002 71 % #2204 61 %" in text
     assert "look 412 ms remember 93 ms ask 58 ms plan 4 ms push 1.3 s say 702 ms" in text
@@ -189,7 +187,7 @@ def test_a_delivery_that_was_put_aside_says_how_it_is_replayed() -> None:
 def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
     waiting = replace(DELIVERY, state="waiting", attempts=2, next_at=NOW + 60_000, reason="GitHub did not answer")
     text = text_of(delivery_page((waiting, None), NOW))
-    assert "Tried again GitHub did not answer" in text
+    assert "Retrying GitHub did not answer" in text
     assert "2 tries failed" in text
     assert "22 November 2026, 12:21:00 Next try" in text
 
@@ -224,8 +222,8 @@ def test_an_installation_is_told_without_a_repository() -> None:
         ("done", "", 0, "Done"),
         ("done", "something new", 0, "Done"),
         ("waiting", "", 0, "Waiting"),
-        ("waiting", "", 1, "Tried again"),
-        ("working", "", 1, "At work"),
+        ("waiting", "", 1, "Retrying"),
+        ("working", "", 1, "In progress"),
         ("dead", "failed", 8, "Put aside"),
         ("dropped", "", 0, "Dropped"),
     ],

@@ -221,7 +221,7 @@ def test_a_missing_library_is_told_in_one_line_and_the_server_runs(
     monkeypatch.setenv("PYTHONPATH", str(blocked))
     remedy = (
         "traces are not sent: OTEL_EXPORTER_OTLP_ENDPOINT is set, but opentelemetry is missing;"
-        " install what requirements-traces.lock names, build the image with TRACES=1, or unset it"
+        " install the packages in requirements-traces.lock, build the image with TRACES=1, or unset it"
     )
     done = stage.run("serve", "--check")
     assert (done.returncode, done.stderr) == (0, "")

@@ -54,7 +54,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 
     sa.event.listen(database.engine, "checkout", bound)
     limit[0] = 1  # which SQLite takes for: as large as it is
-    with pytest.raises(WorldError, match=r"\(database or disk is full\): see that it runs and has room"):
+    with pytest.raises(WorldError, match=r"\(database or disk is full\): check that it is running and has free space"):
         fill(ledger)
     limit[0] = 2**30
     rows = ledger.deliveries(limit=10_000)
@@ -116,7 +116,7 @@ def test_a_repository_whose_run_cannot_be_begun_is_due_again_soon(
         now=inbox.clock,
     )
     reconcile(leased(inbox, REPOSITORY), dependencies)
-    said = "its lease could not be given back, and runs out: the connection was refused"
+    said = "its lease could not be released; it will expire: the connection was refused"
     assert (said in caplog.messages) == bool(unanswered)
     assert inbox.queue.claim("another") is None
     inbox.clock.ahead += round(later) - 2_000
@@ -187,7 +187,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
         assert any(line.startswith("no work can be claimed: the queue's database does not answer (") for line in said)
-        assert any(line.startswith("not well: queue: the database does not answer") for line in said)
+        assert any(line.startswith("check failed: queue: the database does not answer") for line in said)
 
 
 @contextlib.contextmanager
@@ -234,5 +234,5 @@ def test_a_server_whose_disk_is_full_takes_nothing_more_and_goes_on_when_there_i
         all_is_well(stage, heard)
         said = [str(line["message"]) for line in stage.lines()]
         assert "deliveries are refused: disk: only 0.1 GB free: make room" in said
-        assert "deliveries are taken again" in said
-        assert any(line.startswith("not well: disk: only 0.1 GB free") for line in said)
+        assert "deliveries are accepted again" in said
+        assert any(line.startswith("check failed: disk: only 0.1 GB free") for line in said)

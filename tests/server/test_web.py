@@ -187,7 +187,7 @@ def test_a_body_that_ends_early_or_grows_is_refused() -> None:
     found = read_all([part(b"ab", more=True), {"type": "http.disconnect"}], 4)
     assert isinstance(found, Refused)
     assert found.status == 400
-    assert read_all([part(b"abcde", more=True)], 4) == Refused(413, "longer than it said")
+    assert read_all([part(b"abcde", more=True)], 4) == Refused(413, "the body is longer than its Content-Length")
 
 
 def test_large_bodies_have_room_of_their_own() -> None:

@@ -165,7 +165,7 @@ def test_a_source_that_cannot_be_read_stays_as_it_is_remembered(project: Project
     assert [key for key, _ in project.follow().pages] == ["releases"]
     assert project.ids == ["docs:README.md", "releases:v1", "wiki:Home"]
     assert [note.partition(":")[0] for note in project.notes] == [
-        f"The pages of {name} could not be read, and stay as they are remembered" for name in ("docs", "wiki")
+        f"The pages of {name} could not be read; the stored ones are kept" for name in ("docs", "wiki")
     ]
 
 
@@ -204,7 +204,7 @@ def test_links_submodules_and_odd_names_are_left_out_and_told(project: Project) 
     project.follow()
     assert project.ids == ["docs:docs/-rf.md"]
     assert "Pages of docs: README.md was left out: it is a symlink or a submodule" in project.notes
-    assert "Pages of docs: 1 files were left out for their names" in project.notes
+    assert "Pages of docs: 1 files were left out because of their names" in project.notes
 
 
 def test_a_file_over_the_limit_is_left_out_and_told(project: Project) -> None:
@@ -244,7 +244,7 @@ def test_more_bytes_than_one_run_reads_are_read_by_the_next(project: Project) ->
     project.write(project.docs, {f"docs/{number:02}.md": b"%d " % number + line for number in range(12)})
     project.follow()
     assert len(project.ids) == 10
-    assert project.notes == ["Pages of docs: 10,485,760 bytes were read, the next run goes on from there"]
+    assert project.notes == ["Pages of docs: 10,485,760 bytes were read; the next run continues from there"]
 
 
 @pytest.mark.slow
@@ -257,4 +257,4 @@ def test_a_tree_that_unfolds_into_billions_of_files_ends(project: Project) -> No
         tree = git(project.docs, "mktree", given=rows.encode())
     project.stand(project.docs, tree, round(NOW.timestamp()))
     project.follow()
-    assert project.notes[0] == "Pages of docs: there are too many files: not all were looked at"
+    assert project.notes[0] == "Pages of docs: there are too many files: some were not checked"

@@ -362,9 +362,7 @@ def test_the_newest_files_are_read_and_it_is_told_what_was_left_out(tmp_path: Pa
         os.utime(path, (number, number))
     found_files = find_sessions(["."], str(tmp_path))
     assert [file.name for file in found_files.sessions] == ["2.log", "1.log"]
-    assert found_files.notes == (
-        "1 of 3 files of sessions, the oldest, are not read: at most 10,000 files and 2 GiB are",
-    )
+    assert found_files.notes == ("the oldest 1 of 3 session files are not read: the limit is 10,000 files and 2 GiB",)
 
 
 def test_folders_too_deep_are_not_entered(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "threats.md"
 OPENING = """# Threats and the tests that try them
 
-For each threat: the defence, and how many tests in which file try it. `tests/threats/table_content.py` and
-`table_process.py` name each test; `python -m tests.threats` writes this page. [Security](security.md) explains who is
-trusted with what.
+For each threat, this page gives the defence and the number of tests that try it, by file.
+`tests/threats/table_content.py` and `table_process.py` name each test; `python -m tests.threats` writes this page.
+[Security](security.md) explains who is trusted with what.
 """
 ROWS = range(1, 41)
 

@@ -73,7 +73,7 @@ ROWS = (
     Threat(
         9,
         "Search words that are operators, or a query of 100,000 terms",
-        "A query is built from terms, never parsed from text; only the 512 with the most weight are looked up.",
+        "A query is built from terms, never parsed from text; only the 512 highest-weighted terms are looked up.",
         (
             f"{QUERIES}test_operators_find_nothing_that_their_words_do_not",
             f"{QUERIES}test_a_query_of_operators_without_end_looks_up_a_bounded_number_of_terms",
@@ -144,7 +144,7 @@ ROWS = (
     Threat(
         15,
         "Characters that hide or reverse text",
-        "They are removed from everything that is shown, and folded for searching.",
+        "They are removed from everything shown, and normalised for searching.",
         (
             f"{PLACES}test_nothing_invisible_of_a_stranger_is_published",
             f"{CONTEXT}test_nothing_invisible_is_left_of_the_whole_corpus",
@@ -155,7 +155,7 @@ ROWS = (
     Threat(
         16,
         "Instructions for the agents that read the bot's files",
-        "A notice says that it is data; words are in elements or fences that they cannot end; hidden text is removed.",
+        "A notice says that it is data; quoted text cannot close its element or fence; hidden text is removed.",
         (
             f"{CONTEXT}test_instructions_stand_after_the_notice_that_they_are_data_and_only_where_words_are_quoted",
             f"{CONTEXT}test_what_a_person_does_not_see_no_agent_reads",
@@ -169,7 +169,7 @@ ROWS = (
     Threat(
         25,
         "Two bots that answer each other forever",
-        "Bots, itself included, are never answered; there is one comment per issue, changed only with its facts.",
+        "Bots, itself included, are never answered; an issue has one comment, which changes only when its facts do.",
         (
             f"{MARKER}test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most",
             f"{MARKER}test_our_own_comment_as_an_event_is_answered_by_silence",

@@ -58,7 +58,7 @@ ROWS = (
     Threat(
         3,
         "Somebody with write access changes the memory branch",
-        "Index files have SHA-256 sums; everything else is parsed as hostile; damage is reported and repaired.",
+        "Index files have SHA-256 sums; everything else is parsed as untrusted; damage is reported and repaired.",
         (
             f"{INDEX}test_damage_of_any_kind_is_refused_or_does_no_harm",
             "tests/memory/test_manifest.py::test_every_difference_between_the_folder_and_the_manifest_is_found",
@@ -106,7 +106,7 @@ ROWS = (
     Threat(
         19,
         "The token in a log, an argument, an address, a file or an error",
-        "Git gets it in GIT_CONFIG_* of its environment, the API in a header; answers that repeat it are censored.",
+        "Git gets it through GIT_CONFIG_* in its environment, the API in a header; it is redacted in answers.",
         (
             f"{PROCESS}test_the_token_is_in_the_environment_of_git_alone_and_in_nothing_that_is_left",
             f"{TOKEN}test_no_token_where_the_surroundings_are_wrong",
@@ -142,7 +142,7 @@ ROWS = (
     Threat(
         22,
         "A token that may do more than is needed",
-        "`permissions: {}` at the top, two rights to write for the job; docs/security.md lists all calls.",
+        "`permissions: {}` at the top, two write permissions for the job; docs/security.md lists all calls.",
         (
             f"{PROCESS}test_a_token_with_the_documented_permissions_is_enough_and_no_other_call_is_made",
             f"{PROCESS}test_the_documents_list_every_call",
@@ -152,7 +152,7 @@ ROWS = (
     Threat(
         23,
         "A command without permission, or edited into an old comment",
-        "GitHub is asked for the permission at that moment; edited comments, quotes and code do not count.",
+        "The bot asks GitHub for the permission at that moment; edited comments, quotes and code do not count.",
         (
             f"{COMMANDS}test_an_outsider_switches_nothing_off",
             f"{COMMANDS}test_what_is_quoted_or_code_is_no_command",
@@ -165,7 +165,7 @@ ROWS = (
     Threat(
         24,
         "An account that poses as the bot, or as somebody with rights",
-        "The bot is known by author and marker together, rights by the account that GitHub names at that moment.",
+        "Author and marker together identify the bot; rights are those of the account that GitHub names then.",
         (
             f"{REPLIES}test_who_writes_our_marker_is_not_taken_for_us",
             f"{REPLIES}test_our_own_words_are_never_obeyed",
@@ -179,7 +179,7 @@ ROWS = (
     Threat(
         26,
         "A forged, repeated or weakly signed webhook",
-        "Only SHA-256 over the raw bytes counts, compared in constant time; a known id is not handled again.",
+        "Only SHA-256 over the raw bytes counts, compared in constant time; a known id is not processed again.",
         (
             f"{RECEIVE}test_each_refusal_has_its_status",
             f"{RECEIVE}test_nothing_is_parsed_before_the_signature_is_good",
@@ -235,8 +235,8 @@ ROWS = (
     Threat(
         30,
         "Private or deleted text that stays, or appears elsewhere",
-        "The Action reads only its own repository (for a server, see 37). Edited, deleted or moved text is removed by "
-        "the next run, its history by a squash.",
+        "The Action reads only its own repository (for a server, see 37). The next run removes edited, deleted or "
+        "moved text; a squash removes its history.",
         (
             "tests/threats/test_taken_back.py::test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history",
             f"{PRIVATE}test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history",
@@ -249,7 +249,7 @@ ROWS = (
     Threat(
         33,
         "Escape from the container through the runner's Docker socket",
-        "Only git is started, only two hosts are contacted; git gets nothing of the runner's environment.",
+        "Only git is started, only two hosts are contacted, and git gets none of the runner's own variables.",
         (
             f"{PROCESS}test_git_is_the_only_program_that_is_started",
             f"{PROCESS}test_git_starts_nothing_but_parts_of_itself",
@@ -271,7 +271,7 @@ ROWS = (
     Threat(
         35,
         "Two repositories that are confused",
-        "Each memory is in its repository, and a run's token is for that one; the server uses GitHub's numbers.",
+        "Each memory is in its repository, and a run's token is for that one; the server uses GitHub's numeric ids.",
         (
             f"{PRIVATE}test_two_repositories_on_one_server_know_nothing_of_each_other",
             f"{TENANTS}test_two_repositories_of_one_name_have_nothing_in_common",
@@ -284,7 +284,8 @@ ROWS = (
     Threat(
         36,
         "JSON bombs: numbers, depth, size, broken characters",
-        "Bounds before parsing, numbers below 2^53 or none, lone surrogates and NUL replaced; a failure is one line.",
+        "Input is bounded before parsing; numbers are below 2^53 or dropped; lone surrogates and NUL are replaced; an "
+        "error is one line.",
         (
             f"{PAYLOADS}test_a_payload_of_bombs_is_an_event_or_one_line",
             f"{PAYLOADS}test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not",
@@ -299,7 +300,7 @@ ROWS = (
     Threat(
         37,
         "An issue of another repository is shown to people who may not read it",
-        "Only what all readers may read; GitHub is asked for each answer; what became private is taken out.",
+        "Only what every reader may read is shown; each answer checks with GitHub; what became private is removed.",
         (
             f"{SCOPE}test_what_all_readers_may_read_is_visible",
             f"{SCOPE}test_a_private_repository_is_visible_if_both_name_each_other",
@@ -316,7 +317,7 @@ ROWS = (
     Threat(
         38,
         "A command or tool is used in a stranger's checkout",
-        "No program that its git settings name is run, no link is followed, and no address may hide an option.",
+        "No program named in its git settings is run, no link is followed, and no address can hide an option.",
         (
             f"{CHECKOUT}test_no_command_runs_what_the_checkout_names",
             f"{CHECKOUT}test_no_command_runs_it_that_looks_for_the_remote",
@@ -341,7 +342,7 @@ ROWS = (
     Threat(
         39,
         "A store, a cache or an organisation's index with damaged or hostile contents",
-        "Read within bounds and never through a link; what is damaged is left out or made again, and the rest goes on.",
+        "Read within bounds and never through a link; damaged parts are skipped or rebuilt, and the rest still works.",
         (
             f"{FOLDER}test_nothing_is_read_or_written_through_a_symlinked_folder",
             f"{FOLDER}test_a_device_or_pipe_is_refused_without_waiting_for_it",
@@ -361,8 +362,8 @@ ROWS = (
     ),
     Threat(
         40,
-        "A comment goes on quoting what its author took back",
-        "The next run takes it out of every comment that shows it, also of those that a person edited.",
+        "A comment still quotes what its author took back",
+        "The next run removes it from every comment that shows it, even one that a person edited.",
         (
             f"{STANDING}test_what_an_author_edits_away_goes_from_the_comment",
             f"{STANDING}test_what_an_author_deletes_goes_from_the_comment",

@@ -141,7 +141,7 @@ def test_nothing_hostile_is_taken_for_settings(name: str) -> None:
     [
         ("\n\nmod: off", "p.yml:3: unknown setting 'mod'; did you mean \"mode\"?"),
         ("comment:\n  autor: x", "p.yml:2: unknown setting 'comment.autor'; did you mean \"comment.author\"?"),
-        ("mode: off\n\nmode: off", "p.yml:3: mode stands here a second time"),
+        ("mode: off\n\nmode: off", "p.yml:3: mode is set twice"),
         ("mode: off\nx: !!python/name:os.system", "p.yml:2: tags are not supported"),
         ("mode: off\nx: [[[[[[1]]]]]]", "p.yml:2: too long or too deeply nested"),
         ("mode: off\nbranch: &b x", "p.yml:2: anchors and aliases"),

@@ -114,7 +114,7 @@ def test_a_format_that_is_no_number_of_ours_is_refused_too(number: object, store
         assert (ended.code, ended.out) == (2, "")
         (line,) = ended.err.splitlines()
         assert line.startswith(f"precedent {words[0]}: the memory has format ")
-        assert "which no Precedent writes; this one reads up to 1; set the branch back" in line
+        assert "which no version of Precedent writes; this one reads up to 1; set the branch back" in line
     assert held(store) == before
 
 

@@ -81,5 +81,5 @@ def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tm
     database.close()
     assert str(caught.value) == (
         f"the database has version {VERSION + 1}, which a newer release made; this one reads up to {VERSION}; "
-        "take that release, or a backup from before it"
+        "install that release, or restore a backup from before it"
     )

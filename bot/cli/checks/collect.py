@@ -117,7 +117,7 @@ def _read_local(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}; --config takes a file of settings") from error
+        raise UserError(f"{path} cannot be read: {error.strerror}; --config takes a settings file") from error
 
 
 def _read_files(options: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:

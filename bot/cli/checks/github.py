@@ -39,7 +39,7 @@ def check_repository(facts: GitHubFacts, target: RepositoryLinks, *, git_reads: 
     ``git_reads``: git could read it, so the name is right.
     """
     if git_reads and not facts.has_token and isinstance(facts.fault, Gone | NotPermitted | Unauthorised):
-        says = f"the API shows nothing of {target.repository} without a token: its part was left out"
+        says = f"the API does not show {target.repository} without a token: its checks were skipped"
         return CheckResult("repository", "note", says, token_remedy(target))
     if facts.fault:
         return _explain_fault(facts, facts.fault, target)
@@ -71,7 +71,7 @@ def _retry_later(until: datetime | None) -> str:
 def check_limits(facts: GitHubFacts, now: datetime) -> Iterator[CheckResult]:
     """Check how many requests this token has left in this hour, for both APIs."""
     if facts.limits is None:
-        yield CheckResult("rate limit", "ok", "the server tells of none")
+        yield CheckResult("rate limit", "ok", "the server reports none")
         return
     resources = facts.limits.get("resources")
     for name in ("core", "graphql"):
@@ -100,7 +100,7 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
         return load_settings(data, name), CheckResult("settings", "ok", f"{name} is valid")
     except SettingsError as error:
         file = name if re.fullmatch(r"[\w./][\w./-]{0,199}", name, re.ASCII) else "FILE"
-        remedy = f"fix that line, and check it with `precedent doctor --config {file}` before it is pushed"
+        remedy = f"fix that line, and check it with `precedent doctor --config {file}` before you push it"
         return Settings(), CheckResult("settings", "error", str(error), remedy)
 
 
@@ -176,7 +176,7 @@ def check_workflow(
             *_check_version(step),
         ]
         if not any(each.is_problem for each in findings):
-            findings.insert(0, CheckResult("workflow", "ok", f"{step.path} runs it as it should"))
+            findings.insert(0, CheckResult("workflow", "ok", f"{step.path} is set up correctly"))
         yield from findings
 
 
@@ -213,11 +213,11 @@ def _check_permissions(step: Step, comments: bool) -> Iterator[CheckResult]:
     permissions = step.job.get("permissions", step.workflow.get("permissions"))
     remedy = f"give the job `permissions:` with `contents: write` and `issues: write` in {step.path}"
     if permissions is None:
-        says = f"{step.path} does not say which, so that a setting of the repository decides"
+        says = f"{step.path} sets none, so a setting of the repository decides"
         yield CheckResult("permissions", "warning", says, remedy)
         return
     if permissions == "write-all":
-        says = f"{step.path} gives the job all that there are; it needs contents and issues"
+        says = f"{step.path} gives the job all of them; it needs contents and issues"
         yield CheckResult("permissions", "note", says, remedy)
         return
     if literal_inputs(step).get("dry-run", "").lower() == "true":
@@ -227,7 +227,7 @@ def _check_permissions(step: Step, comments: bool) -> Iterator[CheckResult]:
         says = f"the job in {step.path} may not write contents, where memory is kept"
         yield CheckResult("permissions", "error", says, f"add `contents: write` to its `permissions` in {step.path}")
     if "issues" in missing:
-        says = f"the job in {step.path} may not write issues, so that it cannot comment"
+        says = f"the job in {step.path} may not write issues, so it cannot comment"
         remedy = f"add `issues: write` to its `permissions` in {step.path}"
         yield CheckResult("permissions", "error" if comments else "note", says, remedy)
 
@@ -239,18 +239,18 @@ def _check_concurrency(step: Step) -> Iterator[CheckResult]:
         remedy = f"add `concurrency: {{group: precedent, cancel-in-progress: false}}` to {step.path}"
         yield CheckResult("concurrency", "warning", says, remedy)
     elif _as_mapping(concurrency).get("cancel-in-progress") not in (None, False):
-        says = f"{step.path} cancels runs in progress: what they were about to say is said a run later"
+        says = f"{step.path} cancels runs in progress: what they were about to post waits for the next run"
         yield CheckResult("concurrency", "warning", says, f"set `cancel-in-progress: false` in {step.path}")
 
 
 def _check_inputs(step: Step) -> Iterator[CheckResult]:
     if is_dry(step):
         says = "dry-run is true for every event: nothing is remembered or said"
-        yield CheckResult("inputs", "warning", says, f"take `dry-run: true` out of `with:` in {step.path}")
+        yield CheckResult("inputs", "warning", says, f"remove `dry-run: true` from `with:` in {step.path}")
     for name in step.inputs.keys() - set(INPUTS):
         close = difflib.get_close_matches(name[:100], INPUTS, n=1)
-        remedy = f'did you mean "{close[0]}"?' if close else f"known are {abbreviate(INPUTS, 20)}"
-        says = f"{step.path} gives an input that there is not: {name:.60}"
+        remedy = f'did you mean "{close[0]}"?' if close else f"the inputs are {abbreviate(INPUTS, 20)}."
+        says = f"{step.path} has an unknown input: {name:.60}"
         yield CheckResult("inputs", "warning", says, f"{remedy} Change it under `with:` in {step.path}")
     try:
         read_inputs({name: text for name, text in literal_inputs(step).items() if name != "token"})
@@ -271,7 +271,7 @@ def is_dry(step: Step) -> bool:
 def _check_version(step: Step) -> Iterator[CheckResult]:
     if _PLACEHOLDER.search(step.uses):
         says = f"{step.path} uses {step.uses}: OWNER is the README's placeholder"
-        yield CheckResult("version", "error", says, "put the account there that you use it from")
+        yield CheckResult("version", "error", says, "replace OWNER with the account that you use it from")
 
 
 def check_discussions(
@@ -287,17 +287,17 @@ def check_discussions(
         return
     if not repository["has_discussions"]:
         if answers:
-            says = "discussions.answer is true, and the repository has no discussions"
+            says = "discussions.answer is true, but the repository has no discussions"
             yield CheckResult("discussions", "note", says, f"switch them on: {target.page('settings')}")
         return
-    count_note = "" if facts.discussions is None else f", {facts.discussions:,} in number"
+    count_note = "" if facts.discussions is None else f", {facts.discussions:,} in all"
     reading = memory.manifest.discussions if memory else None
     reading_note = (
         ""
         if memory is None
-        else "; memory read all"
+        else "; memory has read them all"
         if reading and reading.is_done
-        else "; memory has not read all yet"
+        else "; memory has not read them all yet"
     )
     answer_note = "answers them" if answers else "does not answer them"
     yield CheckResult("discussions", "ok", f"switched on{count_note}{reading_note}; Precedent {answer_note}")
@@ -315,10 +315,10 @@ def _check_discussion_step(step: Step, *, answers: bool) -> Iterator[CheckResult
         return  # another check reports on the permissions as a whole
     may = permissions.get("discussions")
     if answers and may != "write":
-        says = f"the job in {step.path} may not write discussions, so that it cannot answer there"
+        says = f"the job in {step.path} may not write discussions, so it cannot answer there"
         yield CheckResult("permissions", "error", says, f"add `discussions: write` to its `permissions` in {step.path}")
     elif may not in ("read", "write"):
-        says = f"the job in {step.path} may not read discussions, so that they are not remembered"
+        says = f"the job in {step.path} may not read discussions, so they are not remembered"
         yield CheckResult("permissions", "note", says, f"add `discussions: read` to its `permissions` in {step.path}")
 
 

@@ -104,14 +104,14 @@ def check_branch(
     if tip is None:
         says = f"there is no branch {target.branch}: nothing is remembered yet"
         return CheckResult("branch", "warning", says, target.rebuild_remedy())
-    written = f"written {age(now - tip.at)} ago" if tip.at else "written nobody knows when"
+    written = f"written {age(now - tip.at)} ago" if tip.at else "written at an unknown time"
     commits = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
     growth = f"{commits}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
     says = f"{target.branch}, {written}; {growth}"
     memory = settings.memory
     if tip.growth.commits > memory.squash_commits or tip.growth.bytes > memory.squash_megabytes * 1_000_000:
-        remedy = f"let the workflow's token force a push to {target.branch}: {target.page('settings/rules')}"
-        return CheckResult("branch", "note", f"{says}: it grows, as the server forbids to squash it", remedy)
+        remedy = f"let the workflow's token force-push to {target.branch}: {target.page('settings/rules')}"
+        return CheckResult("branch", "note", f"{says}: it keeps growing, as the server forbids squashing it", remedy)
     return CheckResult("branch", "ok", says)
 
 
@@ -127,14 +127,17 @@ def check_manifest(memory: InspectedMemory, target: RepositoryLinks) -> Iterator
     """Whether the manifest can be read and its format is supported."""
     if memory.fault == "missing" and not memory.has_records:
         yield CheckResult(
-            "manifest", "warning", "there is none, and no record: nothing is remembered yet", _import_remedy(target)
+            "manifest",
+            "warning",
+            "manifest.json and the records are missing: nothing is remembered yet",
+            _import_remedy(target),
         )
     elif memory.fault:
         yield CheckResult("manifest", "error", f"manifest.json is {memory.fault}", target.rebuild_remedy())
     elif memory.foreign:
         yield CheckResult("format", "error", memory.foreign.cause, memory.foreign.remedy)
     else:
-        yield CheckResult("manifest", "ok", f"manifest.json is whole, format {FORMAT}")
+        yield CheckResult("manifest", "ok", f"manifest.json is valid, format {FORMAT}")
 
 
 def _import_remedy(target: RepositoryLinks) -> str:
@@ -153,6 +156,6 @@ def check_index(memory: InspectedMemory, target: RepositoryLinks) -> Iterator[Ch
             "index", "warning", f"damaged: {abbreviate(memory.index)}; it is rebuilt when used", target.rebuild_remedy()
         )
     elif not memory.manifest.index and memory.manifest.threads:
-        yield CheckResult("index", "warning", "there is none; it is rebuilt when used", target.rebuild_remedy())
+        yield CheckResult("index", "warning", "it is missing; it is rebuilt when used", target.rebuild_remedy())
     else:
-        yield CheckResult("index", "ok", f"{len(memory.manifest.index):,} files, all as the manifest says")
+        yield CheckResult("index", "ok", f"{len(memory.manifest.index):,} files, all matching the manifest")

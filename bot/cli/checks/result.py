@@ -141,4 +141,4 @@ def api_of(server: str) -> str:
 
 def token_remedy(target: RepositoryLinks) -> str:
     page = f"{target.server}/settings/tokens"
-    return f"set PRECEDENT_TOKEN to a token that may read {target.repository}; one is made at {page}"
+    return f"set PRECEDENT_TOKEN to a token that may read {target.repository}; create one at {page}"

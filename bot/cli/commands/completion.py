@@ -13,7 +13,7 @@ def run_completion(args: argparse.Namespace) -> str:
 
 
 def script(top: argparse.ArgumentParser, shell: str) -> str:
-    with require_libraries({"shtab"}, "{name} is missing: install what requirements.lock names"):
+    with require_libraries({"shtab"}, "{name} is missing: install the packages in requirements.lock"):
         import shtab
     FileArgument.complete, FolderArgument.complete = shtab.FILE, shtab.DIRECTORY
     return shtab.complete(top, shell) + "\n"

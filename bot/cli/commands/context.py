@@ -85,7 +85,7 @@ def _markdown(entries: list[tuple[str, Row]]) -> str:
         for name, rows in _sections(entries)
     )
     body = "".join(f"\n## {_TITLES[name]}\n{text}" for name, text in shown)
-    return f"# What is known of this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
+    return f"# What is known about this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
 def _paragraph(row: Row) -> str:

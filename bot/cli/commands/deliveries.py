@@ -138,10 +138,10 @@ def _operate(inbox: Inbox, args: argparse.Namespace) -> object:
     record = replay_or_drop(inbox, Operation(args.action, _operator(), selection, args.why or ""))
     if args.json:
         return {"asked": record.asked, "done": record.done}
-    done = "to be tried again" if args.action == "replay" else "dropped"
+    done = "will be tried again" if args.action == "replay" else "dropped"
     why = "not dead" if args.action == "replay" else "neither waiting nor dead"
     left = record.asked - record.done
-    return f"{record.done} {done}" + (f", {left} not: {why}, or not there" if left else "") + "\n"
+    return f"{record.done} {done}" + (f", {left} not: {why}, or not found" if left else "") + "\n"
 
 
 def _operator() -> str:

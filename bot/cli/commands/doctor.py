@@ -38,7 +38,7 @@ def judge(facts: SetupFacts) -> list[CheckResult]:
 def _check_api(facts: SetupFacts) -> Iterator[CheckResult]:
     api_facts, target = facts.api, facts.target
     if api_facts is None:
-        says = "the API was not asked: what it knows of token, repository and limits was left out"
+        says = "the API was not asked: the checks of token, repository and limits were skipped"
         yield CheckResult("repository", "note", says, "leave out --offline")
         return
     yield github.check_repository(api_facts, target, git_reads=not isinstance(facts.tip, StoreError))
@@ -51,17 +51,17 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
     if setup is None:
         return
     if setup.fault and not isinstance(facts.tip, StoreError):
-        remedy = "put the file itself in its place on the default branch"
+        remedy = "replace it with the file itself on the default branch"
         outside = isinstance(setup.fault, RemoteUnreachable)
         yield CheckResult(
             "settings", "error", f"the default branch cannot be read: {setup.fault.cause}", remedy, outside
         )
     elif setup.fault and not setup.is_from_checkout:
-        yield CheckResult("settings", "note", "settings and workflow were left out: they cannot be reached")
-    elif setup.is_from_checkout:
         yield CheckResult(
-            "settings", "note", "those of this checkout were read, as the default branch cannot be reached"
+            "settings", "note", "settings and workflow were skipped: the default branch cannot be reached"
         )
+    elif setup.is_from_checkout:
+        yield CheckResult("settings", "note", "read from this checkout, as the default branch cannot be reached")
     yield from setup.findings
     if not target.store and (setup.is_from_checkout or not setup.fault):
         comments = setup.settings.mode == "comment"
@@ -144,7 +144,7 @@ def _server_and_name(remote: RemoteRepository) -> tuple[str, str]:
     parsed = parse_remote_url(remote.url)
     if parsed is None:
         raise UserError(
-            f"the remote {remote.name} is no repository on a GitHub server: give --repo OWNER/NAME and --server URL"
+            f"the remote {remote.name} is not a repository on a GitHub server: give --repo OWNER/NAME and --server URL"
         )
     return parsed
 

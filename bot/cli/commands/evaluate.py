@@ -46,7 +46,7 @@ def _read_queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Evaluatio
     for number, row in _read_lines(path):
         try:
             if not isinstance(row["relevant"], list):
-                raise TypeError("relevant is a list of ids")
+                raise TypeError("relevant must be a list of ids")
             key, relevant = parse_key(row["id"]), frozenset(map(parse_key, row["relevant"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path}, line {number}: a query needs id and relevant ({error!s:.80})") from error
@@ -55,7 +55,7 @@ def _read_queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Evaluatio
         older = frozenset(k for k in relevant if k in threads and threads[k].created_at < threads[key].created_at)
         queries.append(EvaluationQuery(key, older))
     if not queries:
-        raise UserError(f"{path} holds no query")
+        raise UserError(f"{path} has no queries")
     return queries
 
 
@@ -109,7 +109,7 @@ def _difference(results: Sequence[EvaluationResult], path: Path) -> dict[str, ob
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path} is no result of eval --json on these queries ({error!s:.80})") from error
+        raise UserError(f"{path} is not a result of eval --json on these queries ({error!s:.80})") from error
     intervals = {
         name: [round(difference.value, 4), round(difference.low, 4), round(difference.high, 4)]
         for name, difference in differences.items()

@@ -55,7 +55,7 @@ def run_import(args: argparse.Namespace) -> object:
     if args.json:
         return counts
     summary = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
-    hint = f"`precedent learn --store {quote(str(args.store))}` takes more time for it"
+    hint = f"`precedent learn --store {quote(str(args.store))}` spends more time on it"
     learned = f"learned from {counts['learned_from']:,} threads; {hint}\n" if has_learned else ""
     return summary.format(**counts) + learned
 

@@ -33,9 +33,9 @@ _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y",
 _STATES = {
     "new": "would write {}:",
     "replaced": "would replace {}:",
-    "differs": "{} is there and differs; it is left as it is without --force. It would be:",
+    "differs": "{} exists and differs; without --force it is left as it is. It would be:",
 }
-_DONE = {"new": "wrote {}", "replaced": "replaced {}", "kept": "{} stays as it is", "same": "{} is already so"}
+_DONE = {"new": "wrote {}", "replaced": "replaced {}", "kept": "{} stays as it is", "same": "{} is already up to date"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _write_files(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) ->
     planned = [file for file in files if file.state in ("new", "replaced")]
     if planned and choice.action.startswith(_PLACEHOLDER):
         raise UserError(
-            "where the Action comes from is not known, and no release is tagged yet: give the account that you use it "
+            "the source of the Action is unknown, and no release is tagged yet: give the account that you use it "
             "from and the full id of a commit, as --action OWNER/precedent@COMMIT"
         )
     for file in planned:
@@ -118,7 +118,7 @@ def inspect_checkout(folder: Path) -> CheckoutInfo:
     top = _top_folder(folder)
     git = CheckoutGit(top)
     if refused := git.refusal():
-        raise UserError(f"git does not look into {top}: {refused}")
+        raise UserError(f"git refuses to read {top}: {refused}")
     remote = next(iter(git.remotes), "")
     parsed = parse_remote_url(git.line("remote", "get-url", "--", remote)) if remote else None
     return CheckoutInfo(top, *(parsed or ("", "")), remote, _default_branch(git))
@@ -126,12 +126,12 @@ def inspect_checkout(folder: Path) -> CheckoutInfo:
 
 def _top_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: name one in a checkout")
+        raise UserError(f"{folder} is not a folder: name one in a checkout")
     top = find_top(folder)
     if top is None and is_bare(folder) and folder.name != ".git":
         raise UserError(f"{folder} is a bare repository, which has no files: clone it, and go into the clone")
     if top is None:
-        raise UserError(f"{folder} is in no git checkout: go into one, or name it: precedent init FOLDER")
+        raise UserError(f"{folder} is not in a git checkout: go into one, or name it: precedent init FOLDER")
     return top
 
 
@@ -197,7 +197,7 @@ def _refusal(checkout: CheckoutInfo, settings: Settings, files: list[PlannedFile
     if others:
         return f"{others[0]} uses Precedent already, and two of them would answer: change that one, or add --force"
     if any(file.state == "differs" for file in files):
-        return f"{WORKFLOW} is there and differs: it is left as it is; keep it, or replace it with --force"
+        return f"{WORKFLOW} exists and differs: it is left as it is; keep it, or replace it with --force"
     return ""
 
 
@@ -231,7 +231,7 @@ def _branch_pattern(branch: str) -> str:
     if _PLAIN.fullmatch(branch) and branch.lower() not in _YAML_WORDS:
         return branch
     if not branch.isprintable():
-        raise UserError("the name of the default branch holds invisible characters: rename that branch first")
+        raise UserError("the name of the default branch contains invisible characters: rename that branch first")
     return json.dumps(re.sub(r"([]*?+!\[\\])", r"\\\1", branch), ensure_ascii=False)
 
 
@@ -269,6 +269,6 @@ def _lines(files: list[PlannedFile], *, is_written: bool) -> Iterator[str]:
 def _next_step(checkout: CheckoutInfo, choice: WorkflowChoice, *, ready: bool) -> str:
     if not ready:
         source = " --action OWNER/precedent@COMMIT" if choice.action.startswith(_PLACEHOLDER) else ""
-        return f"Next: the same command with --write{source}"
+        return f"Next: run the same command with --write{source}"
     where = f"{checkout.main} of {checkout.repository}" if checkout.repository else checkout.main
     return one_line(f"Next: bring both files to {where}, start the workflow by hand with rebuild, run precedent doctor")

@@ -106,7 +106,7 @@ def _select_sources(names: Iterable[str], sources: Sequence[OrganisationSource])
         path = str(Path(name).resolve())
         matches = [one for one in sources if name.casefold() == one.name.casefold() or path == one.path]
         if not matches:
-            raise UserError(f"{name[:100]!r} is not in the list: precedent org list")
+            raise UserError(f"{name[:100]!r} is not in the list: see precedent org list")
         selected |= {one.number: one for one in matches}
     return list(selected.values())
 
@@ -128,7 +128,7 @@ def search_folder(args: argparse.Namespace) -> CommandResult:
 
     folder, now = organisation_folder(args.org), datetime.now(UTC)
     if args.org and not folder.is_dir():
-        raise UserError(f"{args.org[:100]!r} is no folder: put --org behind the words, or name its folder")
+        raise UserError(f"{args.org[:100]!r} is not a folder: put --org after the words, or name its folder")
     if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
         raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
     words = " ".join(args.words)

@@ -48,7 +48,7 @@ def server_flags(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def server_libraries() -> AbstractContextManager[None]:
-    return require_libraries(LIBRARIES, "{name} is missing: install what requirements-server.lock names")
+    return require_libraries(LIBRARIES, "{name} is missing: install the packages in requirements-server.lock")
 
 
 @contextmanager

@@ -27,9 +27,9 @@ def run_skill(args: argparse.Namespace) -> object:
         return text.decode("utf-8")
     top = find_top(Path.cwd())
     if top is None:
-        raise UserError("this is no git checkout: go into one, or print the page with --print")
+        raise UserError("this is not a git checkout: go into one, or print the page with --print")
     state = _install(top, text, args)
-    fault = "it was changed by hand: keep it so, or replace it with --force" if state == "left" else ""
+    fault = "it was changed by hand: keep it, or replace it with --force" if state == "left" else ""
     words = {"written": "would write", "updated": "would update"} if args.dry_run else {"written": "wrote"}
     result: object = f"{words.get(state, state)} {PLACE}\n"
     if args.json:

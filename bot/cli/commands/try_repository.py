@@ -75,7 +75,7 @@ def run_try(args: argparse.Namespace) -> object:
         glimpse = None if args.offline else _read_history(site, store, settings, args)
         backtest, read_at = _replay(site, store, settings, args.last, glimpse)
     except (KeyboardInterrupt, _Stopped):
-        print(f"precedent try: stopped; {KEPT}, and the same command goes on", file=sys.stderr)
+        print(f"precedent try: stopped; {KEPT}: run the same command again to continue", file=sys.stderr)
         return CommandResult("", INTERRUPTED)
     except ForgeError as error:
         raise _explain_error(error, site, variable) from error
@@ -86,7 +86,7 @@ def run_try(args: argparse.Namespace) -> object:
         print("precedent try: no browser could be started: open the page by hand", file=sys.stderr)
     if args.json:
         return _figures(backtest, glimpse, read_at) | {"page": str(page), "url": page.as_uri()}
-    private = "It holds text of a private repository: keep it where that may be read.\n"
+    private = "It contains text of a private repository: keep it private too.\n"
     words = summary_text(backtest).replace("\u00a0", " ")
     return f"{words}\n{private if glimpse and glimpse.is_private else ''}{page.as_uri()}\n"
 
@@ -168,7 +168,7 @@ def _read_history(site: RepositorySite, store: Path, settings: Settings, args: a
     """Bring the store up to date. Raises ForgeError; everything read before is kept."""
     glimpse = _github_clients(site, settings)[0].glimpse(None)
     if not glimpse.issues:
-        raise UserError(f"{site.repository} has no issue yet: there is nothing to try it on")
+        raise UserError(f"{site.repository} has no issues yet: there is nothing to try it on")
     if args.fresh:
         shutil.rmtree(store, ignore_errors=True)
     with on_disk(f"write {store}"):
@@ -223,7 +223,7 @@ def _announce(glimpse: RepositoryPreview) -> None:
     message = f"{glimpse.name}: reading {part} {count(glimpse.issues, 'issue')} in {count(requests, 'request')}"
     rate, points = glimpse.rate, POINTS * requests
     if rate:
-        message += f", for {points:,} of the {rate.left:,} points that are left of this hour"
+        message += f", for {points:,} of the {rate.left:,} points left this hour"
     message += "; nothing is written there."
     if rate and rate.ends and points > rate.left:
         message += f" That is not enough: what is read is kept; run the same command again after {rate.ends:%H:%M} UTC."
@@ -235,7 +235,10 @@ def _explain_error(error: ForgeError, site: RepositorySite, variable: str) -> Pr
     match error:
         case RateLimited():
             when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
-            return WorldError(f"{cause}; {KEPT}", f"the same command goes on {when}, and --offline shows what there is")
+            return WorldError(
+                f"{cause}; {KEPT}",
+                f"run the same command again {when} to continue, or use --offline with what was read",
+            )
         case Unauthorised():
             cause = f"{variable} holds a token that is wrong or has expired (401)"
             return UserError(cause, _token_remedy(variable, site.server_url))
@@ -247,7 +250,7 @@ def _explain_error(error: ForgeError, site: RepositorySite, variable: str) -> Pr
         case NotPermitted():
             return UserError(f"{name}: {cause}", "use a token that may read its issues")
         case NoGraphQL():
-            cause, remedy = f"{cause}, by which issues are read", "check --server or GITHUB_API_URL"
+            cause, remedy = f"{cause}, which is needed to read issues", "check --server or GITHUB_API_URL"
     return WorldError(f"{site.api_url} cannot be used: {cause}", remedy)
 
 
@@ -257,7 +260,7 @@ def _replay(
     """Replay the newest issues with a model of the history. Also returns when that history was read."""
     with closing(Memory(FolderStore(store, leaves_traces=False), repo=glimpse.name if glimpse else None)) as memory:
         if not memory.state.manifest.threads:
-            raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
+            raise UserError(f"nothing of {site.repository} has been read yet: leave out --offline")
         repo, server = memory.state.repo or site.repository, site.server_url
         repository_address = RepositoryAddress.at(server, repo)
         renderer = Renderer(links=CommentLinks(server, repo, redirect=False), commands=settings.commands.enabled)

@@ -143,13 +143,13 @@ class WhooshIndex:
             if len(segments) > MAX_SEGMENTS or files != {
                 name for name in storage.list() if _SEGMENT_FILE.fullmatch(name)
             }:
-                raise IndexCorrupt("its files are not those that its table of contents names")
+                raise IndexCorrupt("its files do not match its table of contents")
             for segment in segments:
                 reader = open_segment(storage, segment, self._parts)
                 self._readers.append(reader)
                 self._names.append(segment.segid)
                 if any(self._widths.setdefault(field, width) != width for field, width in reader.widths.items()):
-                    raise IndexCorrupt("its vectors are of several lengths")
+                    raise IndexCorrupt("its vectors differ in length")
 
     def segments(self) -> Mapping[str, SegmentReader]:
         with _damage_is_corruption():

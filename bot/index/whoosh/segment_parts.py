@@ -150,7 +150,7 @@ def decode_core(data: bytes, documents: int) -> Core:
     if not all(_is_count(value, most) for value, most in bounded):
         raise ValueError("the core of a segment is damaged")
     if len(digests) != DIGEST_BYTES * sum(core.sizes().values()) or len(names) > MAX_PARTS:
-        raise ValueError("the core of a segment has other parts than it says")
+        raise ValueError("the core of a segment has other parts than it lists")
     return core
 
 
@@ -225,7 +225,7 @@ class IndexParts:
 
     def _keep(self, name: str, data: bytes) -> None:
         if len(data) > MAX_PART_BYTES or _name(data) != name:
-            raise IndexCorrupt(f"its part {name} is not what its name says")
+            raise IndexCorrupt(f"its part {name} does not match its name")
         self._contents[name] = data
 
 
