@@ -63,7 +63,7 @@ docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of 
 address: $(VENV)/ready ## Fill in this repository's address: REPOSITORY=OWNER/precedent
 	@$(BIN)/python -m tools.address "$(REPOSITORY)"
 
-picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and its fonts
+picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and fonts
 	@$(BIN)/python -m tools.picture
 
 clean: ## Remove what the targets above have made

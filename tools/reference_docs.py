@@ -63,7 +63,7 @@ VARIABLES = (
     (
         ("NO_COLOR", "TERM"),
         "commands",
-        "Any value of the first switches colours off; `dumb` in the second gives the same output as to a program.",
+        "Any value of the first switches colours off; `dumb` in the second gives the output that programs get.",
     ),
     (("COLUMNS",), "commands", "The width of help texts (default: the terminal's, at most 100)."),
     (

@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-REMEDY = "install one (Debian: apt-get install chromium fonts-noto-core), or name it in the variable CHROMIUM"
+REMEDY = (
+    "install one (Debian: apt-get install chromium fonts-liberation fonts-noto-color-emoji), or name it in the variable"
+    " CHROMIUM"
+)
 SECONDS = 30.0
 FIRST_FREE = 10
 """Pipe ends are moved above the descriptors 3 and 4, which the browser reads from and writes to."""

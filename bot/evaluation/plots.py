@@ -12,7 +12,7 @@ from bot.evaluation.metrics import Bin, Cut, expected_calibration_error, percent
 from bot.evaluation.results import Grade
 
 WIDTH, HEIGHT = 360, 236
-LEFT, RIGHT, TOP, BOTTOM = 40, 18, 32, 40
+LEFT, RIGHT, TOP, BOTTOM = 46, 18, 32, 40
 _TICKS = 5
 
 

@@ -200,7 +200,7 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
 
 def _limits(scarcest: Sequence[ScarcestLimit]) -> str:
     """What is left of GitHub's limits, in one line; empty if no limit is known for this hour."""
-    units = {each.resource: "points of GraphQL" if each.resource == GRAPHQL else "requests" for each in scarcest}
+    units = {each.resource: "GraphQL points" if each.resource == GRAPHQL else "requests" for each in scarcest}
     left = join_names([f"{each.left:,} of {each.limit:,} {units[each.resource]}" for each in scarcest])
     most = max((each.installations for each in scarcest), default=0)
     qualifier = " for the installation that has the fewest" if most > 1 else ""
@@ -396,7 +396,7 @@ def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
 OUTCOMES = {
     "created": ("spoke", "Commented"),
     "updated": ("spoke", "Comment updated"),
-    "unchanged": ("spoke", "Comment unchanged"),
+    "unchanged": ("spoke", "Unchanged"),
     "replied": ("spoke", "Replied"),
     "withdrawn": ("spoke", "Comment withdrawn"),
     "would say": ("spoke", "Would comment"),

@@ -85,7 +85,7 @@ ALL = (
            once=" after they are on", more="Nothing is treated as deleted."),
     Advice("`the memory has format … which a newer Precedent wrote`", "Raise the version in the `uses:` of the workflow ([upgrades](upgrades.md)).", git=("newer format",),
            once=" after the update", more="The branch is not changed."),
-    Advice("`There was no memory to continue from, …`, or nothing: the memory branch was deleted or set back",
+    Advice("`There was no memory to continue from, …`, or nothing: the memory branch was deleted or reset",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
            more="Existing comments are found. A comment that somebody had deleted may be posted again."),
     Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),

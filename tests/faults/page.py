@@ -20,17 +20,18 @@ own](self-hosting.md#troubleshooting). No fault loses memory: each run asks for 
 successful one. A red run needs your attention. A green one may carry a notice that says why something waits.
 
 {advice}
-A comment that is due is tried for [`comment.answer_within_hours`](settings.md#comment), 24 unless changed. For trouble
-that is not GitHub's, see [getting started](getting-started.md#troubleshooting);
+Precedent keeps trying to post a due comment for [`comment.answer_within_hours`](settings.md#comment) (24). For problems
+that do not involve GitHub, see [getting started](getting-started.md#troubleshooting);
 [`precedent doctor`](command-line.md#doctor) checks the setup.
 
-Tests play [every request with every fault](../tests/faults/README.md).
+Tests run [every request with every fault](../tests/faults/README.md).
 """
 OPENING = """# What a run does about every fault
 
-Tests simulate every cell of these tables: one run meets the fault, and the next one does not. Afterwards the issue has at most
-one comment by Precedent, memory matches GitHub, and the cursor has reached the newest change. No comment is posted
-twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the issue.
+Tests simulate every cell of these tables: one run meets the fault, and the next one does not. Afterwards the issue has
+at most one comment by Precedent, memory matches GitHub, and the cursor has reached the newest change. No comment is
+posted twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the
+issue.
 `python -m tests.faults --write` writes this page and [the advice to users](../../docs/faults.md).
 
 After a 401, a run sends no more requests. After a rate limit, it sends no request that the limit covers: REST and

@@ -350,7 +350,7 @@ def test_what_is_left_is_exported_and_shown_without_a_name(queue: Queue) -> None
     assert "limits this hour" not in status_page(queue.inbox, [], queue.clock())
     queue.inbox.installations().store_installation(7, "octo-org", "active")
     budgets.store(7, {CORE: rate(4321, end), GRAPHQL: rate(4900, end)})
-    assert "Left of GitHub&#39;s limits this hour: 4,321 of 5,000 requests and 4,900 of 5,000 points of GraphQL." in (
+    assert "Left of GitHub&#39;s limits this hour: 4,321 of 5,000 requests and 4,900 of 5,000 GraphQL points." in (
         status_page(queue.inbox, [], queue.clock())
     )
     budgets.store(8, {CORE: rate(12_000, end, 12_500)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -184,3 +185,9 @@ def test_every_article_is_labelled_and_pictures_are_hidden_from_readers_aloud() 
 def test_the_same_posts_give_the_same_page() -> None:
     posts = [Post("hubot", "text", WHEN)]
     assert page(posts, "t", 1) == page(posts, "t", 1)
+
+
+def test_the_font_of_emoji_comes_last_as_it_has_digits_and_spaces_of_its_own() -> None:
+    css = (Path(__file__).parents[2] / "tools/preview.css").read_text(encoding="utf-8")
+    fonts = [name.strip() for name in css.partition("font: 14px/1.5 ")[2].partition(";")[0].split(",")]
+    assert fonts.index("sans-serif") < fonts.index('"Noto Color Emoji"')

@@ -35,8 +35,8 @@ def test_without_a_browser_it_says_what_to_install(tmp_path: Path) -> None:
     done = run(page, tmp_path / "out.png", PATH=str(tmp_path), CHROMIUM="")
     assert done.returncode == 1
     assert done.stderr == (
-        "screenshot: no Chromium found: install one (Debian: apt-get install chromium fonts-noto-core), "
-        "or name it in the variable CHROMIUM\n"
+        "screenshot: no Chromium found: install one (Debian: apt-get install chromium fonts-liberation"
+        " fonts-noto-color-emoji), or name it in the variable CHROMIUM\n"
     )
 
 
