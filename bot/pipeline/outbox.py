@@ -26,7 +26,7 @@ SKEW = timedelta(minutes=1)
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"
 TAKEN_BACK = "it quotes what was taken back since"
-UNSEEN = "it cannot be seen now"
+UNSEEN = "it is not visible now"
 DELETED = "a person deleted the comment: it is not written again"
 
 

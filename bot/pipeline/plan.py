@@ -24,7 +24,7 @@ from bot.recall.mentions import referenced_numbers
 from bot.recall.open_pulls import with_pulls
 
 BUSY = "another run is writing the comment"
-FULL = "one run answers no more, the next one does"
+FULL = "the limit of answers for one run is reached; the next run continues"
 
 MAX_ANSWERS = 5
 """Maximum number of issues that one run answers. The next run takes the others."""

@@ -203,7 +203,7 @@ def _why_unchanged(mine: OwnComment, text: str, must_match: bool) -> str:
     if standing is None or not standing.untouched:
         return EDITED
     is_same = is_same_text(mine, text) if must_match else planned and standing.content == planned.content
-    return "it says that already" if is_same else ""
+    return "the comment already says that" if is_same else ""
 
 
 def update(result: CommentResult, mine: OwnComment, forge: CommentClient, *, must_match: bool = False) -> CommentResult:

@@ -222,7 +222,7 @@ def _has_effect(request: ParsedRequest, stored_requests: Sequence[Request]) -> b
 def _plan_help(request: ParsedRequest, run: RunContext) -> ReplyPlan:
     """The list of commands, with an example question if the settings have phrases for one."""
     is_clear = request.command is not None and request.command.clear
-    why = "" if is_clear else "what was asked was not understood"
+    why = "" if is_clear else "the request was not understood"
     sentences = [*([] if is_clear else ["unclear"]), "help"]
     if recall_question(QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
         sentences.append("ask")

@@ -24,7 +24,7 @@ from bot.pipeline.organisation import OrganisationSearch
 from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
-FULL_DAY = "as many comments were written as one day may have"
+FULL_DAY = "the daily limit of comments is reached"
 
 
 @dataclass(frozen=True, slots=True)

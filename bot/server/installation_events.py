@@ -249,7 +249,7 @@ def _app(delivery: Delivery) -> str:
 
 
 def _catch_up_outcome(count: int) -> str:
-    return f"the App is at work: repositories to check: {count}"
+    return f"the App is active: repositories to check: {count}"
 
 
 def _drop_outcome(why: str, count: int) -> str:

@@ -98,9 +98,9 @@ PART = 60.0
 DIGEST_TIME = timedelta(days=30)
 """How far the digest of a repository looks back."""
 
-LOOKED = "what happened was looked at"
+LOOKED = "the event was processed"
 NOTHING = "nothing was due"
-TOGETHER = "it was looked at together with a later delivery"
+TOGETHER = "it was handled together with a later delivery"
 STOPPED = "the server stopped: the next one continues"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)

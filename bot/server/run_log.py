@@ -88,7 +88,7 @@ def earlier_result(memory: Memory, number: int, site: RepositorySite) -> Comment
     traits = (entry.kind if entry else Kind.ISSUE).traits
     url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{answer.comment_id}"
     comment = OwnComment(answer.comment_id, "", url) if answer.comment_id else None
-    return CommentResult(number, "", "unchanged", "it was said before", comment=comment)
+    return CommentResult(number, "", "unchanged", "the comment was already posted", comment=comment)
 
 
 def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:

@@ -398,7 +398,10 @@ def test_pages_are_listed_from_their_records_where_digests_are_damaged(shelf: Pl
 
 
 def promises(*keys: int) -> list[AnswerRecord]:
-    return [AnswerRecord(key, "pending", at(key), "one run answers no more, the next one does") for key in keys]
+    return [
+        AnswerRecord(key, "pending", at(key), "the limit of answers for one run is reached; the next run continues")
+        for key in keys
+    ]
 
 
 def being_said(key: int) -> AnswerRecord:

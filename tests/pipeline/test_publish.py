@@ -94,7 +94,7 @@ def test_where_there_is_nothing_to_tell_nothing_is_written(room: Room) -> None:
 
 
 def test_what_it_says_already_is_not_written_again(room: Room) -> None:
-    assert room.say(room.plan(standing=TEXT)) == ("unchanged", "it says that already")
+    assert room.say(room.plan(standing=TEXT)) == ("unchanged", "the comment already says that")
     assert room.github.requests == []
 
 
@@ -185,7 +185,7 @@ def test_the_shadow_tells_only_of_what_would_be_written(room: Room) -> None:
     assert room.say(replace(room.plan(), removed=True), "summary") == ("silent", DELETED)
     assert room.say(room.plan(OTHER, f"{marker()}\nMine now"), "summary") == ("silent", EDITED)
     said = replace(plan, own=replace(plan.own, text=plan.text)) if plan.own else plan
-    assert room.say(said, "summary") == ("silent", "it says that already")
+    assert room.say(said, "summary") == ("silent", "the comment already says that")
 
 
 def test_threads_from_elsewhere_have_no_comments(room: Room) -> None:

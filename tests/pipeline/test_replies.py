@@ -643,7 +643,7 @@ def test_the_summary_says_in_words_what_was_asked_and_why_it_was_not_done(office
     assert told("What did we decide about the session store?", "stranger") == "asked what was said before"
     used_up = "the account's questions of this hour are used up (commands.searches_per_hour: 1)"
     assert told(SEARCH, "stranger") == told(SEARCH, "stranger") == used_up
-    assert told("/precedent make coffee", "hubot") == "what was asked was not understood"
+    assert told("/precedent make coffee", "hubot") == "the request was not understood"
     refused = "only its author or people with write access may ask for that"
     assert told("/precedent off", "stranger") == refused
     assert told("/precedent off", "monalisa") == "asked to say nothing more here"

@@ -36,7 +36,7 @@ def repository_of(here: Places, installation: int, full_name: str = HELLO) -> Re
 
 def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    assert hear(here) == ["the App is at work: repositories to check: 2"]
+    assert hear(here) == ["the App is active: repositories to check: 2"]
     assert here.waiting(repository_of(here, number)) == here.waiting(repository_of(here, number, OTHER)) == ["catch-up"]
     found = [here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker"), here.inbox.queue.claim("worker")]
     assert {(lease.key, lease.priority) for lease in found if lease} == {
@@ -92,7 +92,7 @@ def test_a_suspended_installation_rests_until_it_is_looked_at_again(here: Places
     assert hear(here) == ["the App is suspended there: deliveries dropped: 3"]
     assert (here.register.state(number), here.waiting(repository), here.forgotten) == ("suspended", [], [repository])
     here.github.tenants.unsuspend(number)
-    assert hear(here) == ["the App is at work: repositories to check: 1"]
+    assert hear(here) == ["the App is active: repositories to check: 1"]
     assert (here.register.state(number), here.waiting(repository)) == ("active", ["catch-up"])
     assert here.tokens.grant(repository, here.clock.now).name == HELLO
 
@@ -103,13 +103,13 @@ def test_repositories_are_added_and_taken_away(here: Places) -> None:
     here.know(repository)
     here.arrive(repository)
     here.github.tenants.add(number, [OTHER])
-    assert hear(here) == ["the App is at work: repositories to check: 1"]
+    assert hear(here) == ["the App is active: repositories to check: 1"]
     assert here.waiting(other) == ["catch-up"]
     here.github.tenants.remove(number, [HELLO])
     assert hear(here) == ["the App may not see this repository any more: deliveries dropped: 1"]
     assert (here.waiting(repository), here.forgotten) == ([], [repository])
     here.github.tenants.add(number, [HELLO])
-    assert hear(here) == ["the App is at work: repositories to check: 1"]
+    assert hear(here) == ["the App is active: repositories to check: 1"]
     assert here.waiting(repository) == ["catch-up"]
 
 
@@ -200,7 +200,7 @@ def test_a_transferred_repository_leaves_its_old_repository(here: Places) -> Non
     here.arrive(old), here.arrive(stays)
     here.github.tenants.transfer(here.github, "octo-org", taker)
     assert hear(here) == [
-        "the repository went to another account: deliveries dropped: 1; the App is at work: repositories to check: 1"
+        "the repository went to another account: deliveries dropped: 1; the App is active: repositories to check: 1"
     ]
     fresh = RepositoryKey(taker, old.number)
     assert (here.waiting(old), here.waiting(fresh), here.waiting(stays)) == ([], ["catch-up"], ["issues"])
@@ -237,7 +237,7 @@ def test_what_says_nothing_to_us_is_done_with(
 
 def test_an_event_names_its_repositories_and_no_others(here: Places) -> None:
     here.arrive(RepositoryKey(5, 0), "installation", "created", account="octocat", added="50,51,50")
-    assert work(here, RepositoryKey(5, 0)) == ["the App is at work: repositories to check: 2"]
+    assert work(here, RepositoryKey(5, 0)) == ["the App is active: repositories to check: 2"]
     assert {row.repository for row in here.inbox.deliveries(state="waiting")} == {
         RepositoryKey(5, 50),
         RepositoryKey(5, 51),

@@ -44,7 +44,7 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
         RepositoryKey(number, here.github.repo.id),
         RepositoryKey(number, here.github.world.names[OTHER]),
     )
-    assert hear(here) == ["the App is at work: repositories to check: 2"]
+    assert hear(here) == ["the App is active: repositories to check: 2"]
     for each in (repository, other):
         work = here.begin(each)
         assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
@@ -54,7 +54,7 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
     assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
     assert [row.repository for row in here.register.repositories()] == sorted([repository, other])
     here.github.tenants.unsuspend(number)
-    assert hear(here) == ["the App is at work: repositories to check: 2"]
+    assert hear(here) == ["the App is active: repositories to check: 2"]
     here.github.tenants.remove(number, [OTHER])
     assert hear(here) == ["the App may not see this repository any more: deliveries dropped: 1"]
     here.github.tenants.uninstall(number)
