@@ -29,7 +29,7 @@ HEADING = "Switch it off, or remove it"
 def as_the_readme_says() -> str:
     """Its workflow, of the account that it is used from, with a commit instead of the tag, as long as there is none."""
     (shown,) = (block for block in blocks("README.md", "yaml") if "\njobs:" in block)
-    assert "the full id of a commit instead of `v1`" in " ".join(text("README.md").split())
+    assert "replace `v1` with the full id of a commit" in " ".join(text("README.md").split())
     return shown.replace(f"{address()}@v1", f"octo-org/precedent@{COMMIT}")
 
 
@@ -189,7 +189,7 @@ def keep_one_out(day: Newcomer) -> None:
 
 
 def forget_one(day: Newcomer) -> None:
-    (command,) = CODE.findall(rows()["have an issue forgotten, such as one with a secret"])
+    (command,) = CODE.findall(rows()["have an issue forgotten, such as one that contains a secret"])
     day.github.set_permission("monalisa", "admin")
     number = day.opens("As in #1. My secret is zebrafinch7731.")
     assert DECISION in day.comment(number)
@@ -240,7 +240,7 @@ PLAYED: dict[str, Callable[[Newcomer], None]] = {
     "get rid of one comment": delete_it,
     "silence it on one issue": silence_one_issue,
     "keep one issue from being shown on another": keep_one_out,
-    "have an issue forgotten, such as one with a secret": forget_one,
+    "have an issue forgotten, such as one that contains a secret": forget_one,
     "leave some issues alone": leave_some_alone,
     "keep it silent but remembering": keep_it_silent,
     "stop it": stop_it,
