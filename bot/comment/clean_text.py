@@ -119,7 +119,8 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_CONTROLS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+"""Compiled on use, as a search from a shell needs none of it."""
 
 
 def log_line(text: str) -> str:
@@ -129,7 +130,7 @@ def log_line(text: str) -> str:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
     """
     line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace("\t", " ")
-    line = _CONTROLS.sub("\ufffd", line)
+    line = re.sub(_CONTROLS, "\ufffd", line)
     return line.replace("::", ": :").replace("::", ": :").replace("##[", "# #[")
 
 

@@ -51,7 +51,7 @@ FIRST = ("upstream", "origin")
 
 _NO_FILTER = {"clean": "", "smudge": "", "process": "", "required": "false"}
 _WANTED = r"^(filter\..*|remote\..*\.url)$"
-_FILTER = re.compile(r"(?P<driver>filter\..+)\.[a-z]+", re.DOTALL)
+_FILTER = r"(?s:(?P<driver>filter\..+)\.[a-z]+)"
 _REMOTE = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 
 
@@ -132,7 +132,7 @@ class CheckoutGit:
     @cached_property
     def _no_filters(self) -> dict[str, str]:
         """Settings that switch off each filter by name, as git has no switch for all of them."""
-        drivers = {match["driver"] for key, _ in self._config_items if (match := _FILTER.fullmatch(key))}
+        drivers = {match["driver"] for key, _ in self._config_items if (match := re.fullmatch(_FILTER, key))}
         if any("=" in driver for driver in drivers) or len(drivers) > _MOST_FILTERS:
             raise NoAnswer("its settings name filters that cannot be switched off")
         return {f"{driver}.{name}": value for driver in drivers for name, value in _NO_FILTER.items()}
@@ -171,7 +171,7 @@ _STATUS = ("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "-
 _LOG = ("log", f"-{_COMMITS}", "--no-merges", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv")
 _FORMAT = ("--no-show-signature", "--encoding=UTF-8", "--format=%x00%H%x00%B")
 _MAIN = ("main", "master", "trunk")
-_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ID = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _PLAIN_FIELDS = {b"1": 8, b"2": 9, b"u": 10}
 """Number of fields before the path: changed, renamed, unmerged (git-status, porcelain format version 2)."""
 
@@ -256,7 +256,7 @@ def _read_status(output: bytes) -> _Status:
     for item in items:
         kind = item[:1]
         if item.startswith(b"# branch.oid "):
-            has_commit = bool(_ID.fullmatch(item[13:]))
+            has_commit = bool(re.fullmatch(_ID, item[13:]))
         elif item.startswith(b"# branch.head "):
             head = "" if item[14:] == b"(detached)" else _text(item[14:])
         elif kind == b"?":
@@ -310,7 +310,7 @@ def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[
 def _read_log(output: bytes) -> Iterator[tuple[str, list[str]]]:
     """Each commit is an empty field, its id, its message, and its files, the first after a line break."""
     items = output.split(b"\0")
-    starts = [at for at in range(len(items) - 2) if not items[at] and _ID.fullmatch(items[at + 1])]
+    starts = [at for at in range(len(items) - 2) if not items[at] and re.fullmatch(_ID, items[at + 1])]
     for start, end in pairwise([*starts, len(items)]):
         files = [item.removeprefix(b"\n") for item in items[start + 3 : end][:_MOST_FILES]]
         yield _text(items[start + 2].strip())[:_MOST_MESSAGE], [_text(name) for name in files if name]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from bot.domain.card import CardId, MessageHit, Passage, ThreadMessage
 from bot.domain.kinds import Kind
 from bot.questions.order import ThreadEvidence
-from bot.reading.passage import passage
 from bot.reading.search_query import SearchQuery
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ def passage_of(hit: MessageHit, query: SearchQuery, messages: Sequence[ThreadMes
     message = find_message(hit, messages)
     if message is None:
         return Passage(hit.thread, hit.author, hit.role, hit.at)
+    from bot.reading.passage import passage  # a search into a pipe shows none, and starts faster without it
+
     text = passage(message.text, frozenset(hit.terms), query.phrases)
     return Passage(hit.thread, message.author, message.role, message.at, text, message.comment_id) if text else None
 
