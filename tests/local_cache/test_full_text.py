@@ -434,16 +434,20 @@ from pathlib import Path
 from bot.local_cache.sessions import SessionIndex
 from bot.sources.session_files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
-logs.refresh(find_sessions(["."], sys.argv[2]), lambda _: print("portion", flush=True))
+def tell(_):
+    print("portion", flush=True)
+    sys.stdin.readline()
+logs.refresh(find_sessions(["."], sys.argv[2]), tell)
 print(len(logs.search("widget", 100_000)))
 unwanted = {"numpy", "whoosh", "rich", "dataclasses", "bot.domain.thread", "bot.sources.session"}
 print(sorted(unwanted & set(sys.modules)))
 """
 
 
-def process(place: Place) -> subprocess.Popen[str]:
+def process(place: Place, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    """A search as a process, which waits for a line after each portion that it has read, if it has an input."""
     command = [sys.executable, "-c", SEARCH, str(place.path), str(place.folder)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(place: Place) -> tuple[list[str], str]:
@@ -475,10 +479,13 @@ def test_two_processes_at_once_read_everything_once(place: Place) -> None:
 def test_a_process_that_is_killed_costs_at_most_a_portion(place: Place) -> None:
     count = 3 * logs_feed.BATCH
     write(place.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))
-    one = process(place)
+    one = process(place, subprocess.PIPE)
     assert one.stdout is not None
-    for _ in range(2):
-        assert one.stdout.readline() == "portion\n"  # the first portion is written, the second only read
+    assert one.stdin is not None
+    assert one.stdout.readline() == "portion\n"
+    one.stdin.write("\n")
+    one.stdin.flush()
+    assert one.stdout.readline() == "portion\n"  # the first portion is written, the second only read
     one.send_signal(signal.SIGKILL)
     one.communicate()
     assert place.rows("SELECT count(*) >= 5000 FROM passages") == [(1,)]

@@ -120,12 +120,19 @@ def trace_of(stage: ServerStage, guid: str) -> str:
     return dict(row.extra)[TRACE].split("-")[1]
 
 
+def all_are_logged(stage: ServerStage) -> bool:
+    """Whether each delivery is logged as done, which happens after its result is stored."""
+    return stage.told().count('"message": "done"') == len(stage.rows())
+
+
 def test_each_line_about_a_delivery_names_its_guid_and_its_trace(stage: ServerStage, collector: Collector) -> None:
     stage.start()
     stage.rest()
+    until(lambda: all_are_logged(stage))
     before = len(stage.lines())
     number = opened(stage)
     stage.settle(READY)
+    until(lambda: all_are_logged(stage))
     assert commented(stage, number)
     (guid,) = guids(stage)
     lines = [line for line in stage.lines()[before:] if line["logger"] in ("bot.server.web", "bot.server.reconcile")]
