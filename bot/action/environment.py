@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.comment.clean_text import plain_log_line
+from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
 from bot.github.budget import WRITE_GAP
 
-SERVER = "https://github.com"
 FOLDER = ".precedent"
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
@@ -45,7 +45,7 @@ def read_environment(environ: Mapping[str, str]) -> RunnerEnvironment:
         event_path=needed["GITHUB_EVENT_PATH"],
         repository=needed["GITHUB_REPOSITORY"],
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
-        server_url=(environ.get("GITHUB_SERVER_URL") or SERVER).rstrip("/"),
+        server_url=(environ.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/"),
         output=environ.get("GITHUB_OUTPUT", ""),
         summary=environ.get("GITHUB_STEP_SUMMARY", ""),
         temp=environ.get("RUNNER_TEMP", ""),

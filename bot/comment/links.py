@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import Kind, ThreadId
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
-GITHUB = "https://github.com"
 _REDIRECT = "https://redirect.github.com"
 
 

@@ -12,12 +12,13 @@ from typing import Self
 
 from bot.comment.catalogue import Words, own_words
 from bot.comment.defang import inline
-from bot.comment.links import GITHUB, CommentLinks
+from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases, ReleaseFacts, release_text
 from bot.comment.template_sandbox import SOURCE_CHARS, OutputTooLong, Sandbox, TemplateFault, render_trusted
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped_folder

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Self
 from urllib.parse import urlsplit
 
+from bot.domain.hosts import GITHUB, GITHUB_HOST
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
 from bot.domain.roles import MAINTAINER, ROLE_WORDS
@@ -235,11 +236,11 @@ class RepositoryAddress:
     """
 
     repo: str | None = None
-    hosts: tuple[str, ...] = ("github.com",)
-    server: str = "https://github.com"
+    hosts: tuple[str, ...] = (GITHUB_HOST,)
+    server: str = GITHUB
     recall_phrases: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, server: str, repo: str | None, recall_phrases: Iterable[str] = ()) -> Self:
         """The address of a repository on the server with this web address."""
-        return cls(repo, (urlsplit(server).hostname or "github.com",), server, tuple(recall_phrases))
+        return cls(repo, (urlsplit(server).hostname or GITHUB_HOST,), server, tuple(recall_phrases))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from bot.domain.card import Worktree
+from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
 
 if TYPE_CHECKING:
@@ -351,7 +352,7 @@ class RemoteRepository(NamedTuple):
 
 def remote_of_repository(repo: str) -> RemoteRepository:
     """Return the repository of this name on GitHub, or on the server in GITHUB_SERVER_URL."""
-    server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/") or "https://github.com"
+    server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/") or GITHUB
     return RemoteRepository(f"{server}/{repo}", repo, f"{server}/{repo}")
 
 

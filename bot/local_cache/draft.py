@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bot.comment.catalogue import count
-from bot.comment.links import GITHUB
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Speak
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress
 from bot.errors import PrecedentError
 from bot.local_cache.local_memory import LocalMemory, settings_of, templates_of

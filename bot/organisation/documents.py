@@ -9,6 +9,7 @@ from itertools import islice
 
 from bot.domain.changes import FixInfo
 from bot.domain.digest import FOREVER
+from bot.domain.hosts import GITHUB
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId, Tombstone
 from bot.index.document import unvouched_until
@@ -43,7 +44,7 @@ class MemorySource:
     repository: int
     name: str
     revision: int
-    server: str = "https://github.com"
+    server: str = GITHUB
     people: tuple[str, ...] = ()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bot.reading.references import GITHUB, find_references
+from bot.domain.hosts import GITHUB_HOST
+from bot.reading.references import find_references
 
 _LEAD = 300
 """The issue must be named within this many characters."""
@@ -34,7 +35,7 @@ def subject_of(prompt: str) -> str:
     if not _MAY_NAME_ISSUE.search(text[:_LEAD]):
         return ""
     hosts = tuple(dict.fromkeys(_HOST.findall(text)))[:_MAX_HOSTS]
-    references = [each for each in find_references(text, hosts=hosts or GITHUB) if each.kind is None]
+    references = [each for each in find_references(text, hosts=hosts or (GITHUB_HOST,)) if each.kind is None]
     if len(references) != 1:
         return ""
     reference = references[0]

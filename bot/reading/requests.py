@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from bot.domain.hosts import GITHUB_HOST
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
-from bot.reading.references import GITHUB, find_references
+from bot.reading.references import find_references
 
 NAMES = ("search", "context", "refresh", "wrong", "same", "different", "original", "off", "on", "forget", "help")
 ABOUT = frozenset({"context", "wrong", "same", "different", "original"})
@@ -62,7 +63,7 @@ class RecallQuestion:
     decides: bool = False
 
 
-def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHUB) -> tuple[Command, ...]:
+def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = (GITHUB_HOST,)) -> tuple[Command, ...]:
     """The commands of a comment in order, at most three, without repetitions.
 
     A command must start a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` define how
@@ -226,7 +227,7 @@ _ENDS = " .,;:!?…"
 
 
 def recall_question(
-    text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = GITHUB
+    text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = (GITHUB_HOST,)
 ) -> RecallQuestion | None:
     """The first question in a text that matches one of the phrases, None without one.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
+from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
 from bot.server.scope import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, check_value, rules, setting
@@ -31,7 +32,6 @@ WORKER_NAME = "name"
 RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
 
-GITHUB = "https://github.com"
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
 """Least number of characters of secrets that the operator chooses."""

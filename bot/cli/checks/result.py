@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
+from bot.domain.hosts import GITHUB, GITHUB_HOST, is_hosted
 from bot.questions.requests import SLUG
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -61,7 +62,6 @@ def abbreviate(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(f"{name:.120}" for name in listed[:most]) + more
 
 
-GITHUB = "https://github.com"
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
 _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
 """``git@HOST:OWNER/NAME.git``, which is not a URL."""
@@ -94,7 +94,7 @@ class RepositoryLinks:
     def trusts_tokens(self) -> bool:
         """Whether a token for GitHub may go to this server without `--server`."""
         host = urlsplit(self.server).hostname or ""
-        return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
+        return self.server.startswith("https://") and is_hosted(host)
 
     def rebuild_remedy(self) -> str:
         """How to rebuild the memory now."""
@@ -127,14 +127,14 @@ def parse_remote_url(origin: str) -> tuple[str, str] | None:
     repository = path.strip("/").removesuffix(".git")
     if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not re.fullmatch(SLUG, repository, re.ASCII):
         return None
-    host = "github.com" if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
+    host = GITHUB_HOST if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
     return f"{'http' if scheme == 'http' else 'https'}://{host}", repository
 
 
 def api_of(server: str) -> str:
     """The API of a server; for your own: https://docs.github.com/enterprise-server/rest/quickstart."""
     host = urlsplit(server).netloc
-    if host == "github.com" or host.endswith(".ghe.com"):
+    if is_hosted(host):
         return f"https://api.{host}"
     return f"{server}/api/v3"
 

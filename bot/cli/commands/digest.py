@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from bot.cli.arguments import memory_options
 from bot.cli.commands.backtest import write_page
 from bot.cli.output import SCHEMA, CommandResult, command_result, progress, sections_text, show_notes, warn
-from bot.comment.links import GITHUB
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress
 from bot.local_cache.draft import embedder_of
 from bot.local_cache.local_memory import LocalMemory, settings_of

@@ -16,6 +16,7 @@ from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import parse_remote_url
 from bot.cli.output import show
 from bot.comment.clean_text import clean, one_line
+from bot.domain.hosts import is_hosted
 from bot.errors import UserError, WorldError
 from bot.files import read_user_file, shipped_folder, write_user_file
 from bot.git.checkout import FIRST, CheckoutGit, find_top, is_bare
@@ -159,7 +160,7 @@ def _existing_steps(top: Path) -> list[Step]:
 def _choose_workflow(checkout: CheckoutInfo, args: argparse.Namespace, steps: list[Step]) -> WorkflowChoice:
     """The given options, else those of the existing workflow, so that a second run gives the same result."""
     host = urlsplit(checkout.server).hostname or ""
-    choice = WorkflowChoice(main=checkout.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
+    choice = WorkflowChoice(main=checkout.main, hosted=not host or is_hosted(host))
     if len(steps) == 1:
         mode = "summary" if steps[0].inputs.get("mode") == "summary" else "comment"
         choice = replace(choice, action=steps[0].uses if is_action(steps[0].uses) else choice.action, mode=mode)

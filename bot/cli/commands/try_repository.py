@@ -17,12 +17,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.cli.arguments import NamedRepository, Token, address, token_of
-from bot.cli.checks.result import GITHUB, api_of
+from bot.cli.checks.result import api_of
 from bot.cli.output import CommandResult, progress
 from bot.comment.catalogue import count
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.domain.thread_json import stamp
 from bot.errors import PrecedentError, StoreError, UserError, WorldError
