@@ -116,7 +116,7 @@ _FOREIGN = frozenset(_case_variants((FUNCTION_WORDS | OTHER_STOP_WORDS) - STOP_W
 _ENGLISH = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(OTHER_STOP_WORDS))
 
 
-ANALYSER_VERSION = f"2+snowball{Stemmer.version()}"
+ANALYSER_VERSION = f"3+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
 MAX_TERM = 40

@@ -233,6 +233,8 @@ def _without_label(line: str) -> str:
         rest = bare[box.end() :]
         return "" if box[1] == " " and len(rest.split()) <= 4 else rest
     label, colon, rest = bare.partition(":")
+    if label.lower() == "error" and rest.strip():  # as programs print it
+        return line
     return rest if colon and _is_label(label) else line
 
 

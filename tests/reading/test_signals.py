@@ -1,7 +1,7 @@
 """What texts name, and what templates put into them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.reading.signals import (
@@ -17,7 +17,7 @@ from bot.reading.signals import (
     strip_boilerplate,
 )
 from tests.examples import share
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 PYTHON_TRACE = """It dies:
 Traceback (most recent call last):
@@ -52,7 +52,7 @@ def test_errors_are_found(text: str, error: str) -> None:
 @pytest.mark.parametrize(
     "text", ["EDIT: works now", "RFC1234 and UTF16", "RUST_LOG=debug ./run", "the error of my ways", ""]
 )
-def test_what_only_looks_like_an_error_is_not(text: str) -> None:
+def test_text_that_only_looks_like_an_error_is_none(text: str) -> None:
     assert find_errors(text) == ()
 
 
@@ -111,11 +111,11 @@ def test_addresses_versions_and_names_are_no_files(text: str) -> None:
         ("libfoo.so.1.2.3", ()),
     ],
 )
-def test_versions_are_those_that_somebody_names(text: str, versions: tuple[str, ...]) -> None:
+def test_only_numbers_that_are_named_as_versions_are_versions(text: str, versions: tuple[str, ...]) -> None:
     assert find_versions(text) == versions
 
 
-def test_identifiers_are_what_only_code_writes() -> None:
+def test_identifiers_are_words_that_only_occur_in_code() -> None:
     text = "Call `parse_header` of HttpParser via std::io with --no-cache and X-Forwarded-Proto on GitHub. Plain words."
     assert find_identifiers(text) == ("parse_header", "HttpParser", "std::io", "--no-cache", "X-Forwarded-Proto")
 
@@ -151,7 +151,7 @@ For guidance on contributing, please read [CONTRIBUTING.md](x).
 """
 
 
-def test_what_the_template_wrote_goes_and_what_the_reporter_wrote_stays() -> None:
+def test_template_text_is_stripped_and_the_reporters_text_stays() -> None:
     lines = [line.strip() for line in strip_boilerplate(TEMPLATE).split("\n") if line.strip()]
     assert lines == [
         "The cart is empty after login.",
@@ -165,17 +165,27 @@ def test_what_the_template_wrote_goes_and_what_the_reporter_wrote_stays() -> Non
     ]
 
 
-def test_a_comment_that_never_closes_is_kept() -> None:
+def test_an_unclosed_html_comment_is_kept() -> None:
     assert strip_boilerplate("a <!-- b") == "a <!-- b"
 
 
-@given(st.text())
+REPORTS = st.lists(st.sampled_from(["Error: ", "alpha ", "a/b.py ", "v1.2 ", "very " * 50, "\n", "\n\n"])).map("".join)
+
+
+def test_an_error_as_programs_print_it_is_not_taken_for_a_label() -> None:
+    text = "Error: no such cookie\n**Error**: it broke\nError:"
+    assert strip_boilerplate(text) == "Error: no such cookie\n it broke\n"
+    assert find_errors(strip_boilerplate("error: mismatched types")) == ("error: mismatched types",)
+
+
+@given(st.text() | REPORTS)
+@example("".join(f"Error: {chr(97 + n % 26) * (n + 9)} {'very ' * 50}\nFile a/b{n}.py of v1.{n}\n" for n in range(30)))
 def test_any_text_gives_bounded_signals(text: str) -> None:
-    found = read_signals(text)
-    for signals in (found.errors, found.files, find_versions(text), find_identifiers(text)):
+    result = read_signals(text)
+    for signals in (result.errors, result.files, find_versions(text), find_identifiers(text)):
         assert len(signals) <= MAX_SIGNALS
         assert len(set(signals)) == len(signals)
-    assert all(len(error) <= MAX_ERROR for error in found.errors)
+    assert all(len(error) <= MAX_ERROR for error in result.errors)
     assert len(strip_boilerplate(text)) <= len(text) + 1
 
 
@@ -224,4 +234,4 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
         for reader in (read_signals, find_versions, find_identifiers, strip_boilerplate, normalise_error):
             reader(text)
 
-    takes_linear_time(read, piece)
+    assert_linear_time(read, piece)
